@@ -1,0 +1,2 @@
+#define FL_VARIANT avx2
+#include "body.h"

@@ -1,0 +1,2 @@
+#define FL_VARIANT avx512
+#include "body.h"

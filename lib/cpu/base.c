@@ -1,0 +1,2 @@
+#define FL_VARIANT base
+#include "body.h"

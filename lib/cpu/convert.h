@@ -1,0 +1,121 @@
+/*
+ * Conversions between the 16-bit types and float, to nearest, ties to even. Written so that compilers vectorise them; float16 by
+ * instruction where the instruction set has it. A nan stays a nan, and becomes quiet.
+ *
+ * The arrays of 16-bit elements may have any alignment.
+ */
+#ifndef FL_CPU_CONVERT_H
+#define FL_CPU_CONVERT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+static inline uint32_t fl_float_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float fl_float_from_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* A 16-bit element at any address. */
+struct fl_unaligned_16 {
+    uint16_t bits;
+} __attribute__((packed, may_alias));
+
+static inline void fl_bfloat16_to_float(const char *from, float *to, int count)
+{
+    const struct fl_unaligned_16 *elements = (const struct fl_unaligned_16 *)from;
+    for (int i = 0; i < count; i++)
+        to[i] = fl_float_from_bits((uint32_t)elements[i].bits << 16);
+}
+
+static inline void fl_float_to_bfloat16(const float *from, char *to, int count)
+{
+    struct fl_unaligned_16 *elements = (struct fl_unaligned_16 *)to;
+    for (int i = 0; i < count; i++) {
+        uint32_t bits = fl_float_bits(from[i]);
+        uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+        uint32_t quiet = (bits >> 16) | 0x40u;
+        elements[i].bits = (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+    }
+}
+
+static inline float fl_float16_bits_to_float(uint32_t half)
+{
+    /* With the exponent in float's place the value is 2^112 too small, subnormals included: one exact product mends both. */
+    float magnitude = fl_float_from_bits((half & 0x7fffu) << 13) * 0x1p112f;
+    uint32_t bits = fl_float_bits(magnitude);
+    bits = (half & 0x7c00u) == 0x7c00u ? 0x7f800000u | ((half & 0x3ffu) << 13) : bits;
+    bits |= (half & 0x7fffu) > 0x7c00u ? 0x400000u : 0u;
+    return fl_float_from_bits(bits | (half & 0x8000u) << 16);
+}
+
+static inline uint16_t fl_float_to_float16_bits(float x)
+{
+    uint32_t bits = fl_float_bits(x), magnitude = bits & 0x7fffffffu;
+    uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    /* Below the normal range: adding 0.5 leaves the half's bits, rounded, at the end of the significand. */
+    uint32_t subnormal = fl_float_bits(fl_float_from_bits(magnitude) + 0.5f) - 0x3f000000u;
+    uint32_t half = magnitude < 0x38800000u ? subnormal : normal;
+    half = magnitude >= 0x477ff000u ? 0x7c00u : half;
+    half = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : half;
+    return (uint16_t)(half | (bits >> 16 & 0x8000u));
+}
+
+/* The instruction set's part of a conversion; returns how many elements it did. */
+static inline int fl_float16_to_float_simd(const char *from, float *to, int count)
+{
+    int i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + 2 * i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + 2 * i))));
+#else
+    (void)from, (void)to, (void)count;
+#endif
+    return i;
+}
+
+static inline int fl_float_to_float16_simd(const float *from, char *to, int count)
+{
+    int i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((void *)(to + 2 * i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((void *)(to + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#else
+    (void)from, (void)to, (void)count;
+#endif
+    return i;
+}
+
+static inline void fl_float16_to_float(const char *from, float *to, int count)
+{
+    const struct fl_unaligned_16 *elements = (const struct fl_unaligned_16 *)from;
+    for (int i = fl_float16_to_float_simd(from, to, count); i < count; i++)
+        to[i] = fl_float16_bits_to_float(elements[i].bits);
+}
+
+static inline void fl_float_to_float16(const float *from, char *to, int count)
+{
+    struct fl_unaligned_16 *elements = (struct fl_unaligned_16 *)to;
+    for (int i = fl_float_to_float16_simd(from, to, count); i < count; i++)
+        elements[i].bits = fl_float_to_float16_bits(from[i]);
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* Walks a plan on the CPU, with threads where they pay. */
+#include <pthread.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "select.h"
+
+/* Elements that one thread should at least have: below this, waking another costs more than it saves. */
+#define ELEMENTS_PER_THREAD (1 << 15)
+
+#ifdef _OPENMP
+/* GNU's OpenMP does not survive a fork: a child that asks its lost team for work waits for ever. */
+static int is_forked_child;
+
+static void in_child(void)
+{
+    is_forked_child = 1;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+#endif
+
+int fl_cpu_threads(void)
+{
+#ifdef _OPENMP
+    return is_forked_child ? 1 : omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+/* Runs the elements first ... first + count - 1, counted through all rows. */
+static void run_range(const struct fl_operator *op, enum fl_dtype dtype, const struct fl_arguments *arguments,
+                      const void *parameters, int64_t first, int64_t count)
+{
+    const struct fl_cpu_variant *variant = fl_cpu_variant();
+    int size = fl_dtype_size[dtype];
+    while (count > 0) {
+        int64_t row = first / arguments->columns, column = first % arguments->columns;
+        struct fl_span span;
+        span.count = arguments->columns - column < count ? arguments->columns - column : count;
+        for (int k = 0; k < op->inputs + op->outputs; k++) {
+            int64_t at = row * arguments->row_stride[k] + column * arguments->column_stride[k];
+            char *data = (char *)arguments->data[k] + at * size;
+            if (k < op->inputs) {
+                span.inputs[k] = data;
+                span.steps[k] = arguments->column_stride[k];
+            } else {
+                span.outputs[k - op->inputs] = data;
+            }
+        }
+        variant->run(op, dtype, &span, parameters);
+        first += span.count;
+        count -= span.count;
+    }
+}
+
+fuseline_status fl_cpu_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id, const struct fl_arguments *arguments,
+                           const void *parameters, size_t parameters_size, void *stream)
+{
+    int64_t total = arguments->rows * arguments->columns;
+    (void)device_id, (void)parameters_size, (void)stream;
+
+#ifdef _OPENMP
+    if (total >= 2 * ELEMENTS_PER_THREAD) {
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+        pthread_once(&once, watch_forks);
+        int64_t threads = fl_cpu_threads(), useful = total / ELEMENTS_PER_THREAD;
+        threads = threads < useful ? threads : useful;
+        if (threads > 1) {
+            /* Shares start at whole cache lines of every dtype, so that no two threads write to one line. */
+            int64_t share = ((total + threads - 1) / threads + 63) / 64 * 64;
+#pragma omp parallel for num_threads((int)threads) schedule(static)
+            for (int64_t part = 0; part < threads; part++) {
+                int64_t first = part * share, count = total - first < share ? total - first : share;
+                run_range(op, dtype, arguments, parameters, first, count);
+            }
+            return FUSELINE_OK;
+        }
+    }
+#endif
+    run_range(op, dtype, arguments, parameters, 0, total);
+    return FUSELINE_OK;
+}

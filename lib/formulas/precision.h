@@ -1,0 +1,56 @@
+/*
+ * One formula, several precisions, two languages.
+ *
+ * A formula header (swish.h beside this file, say) is read by the C compiler for the CPU and by clang for the GPU, and it
+ * has no include guard: the reader defines FL_PRECISION before each inclusion and gets the formula's functions with
+ * the matching suffix. The precisions are
+ *
+ *     64   double, for float64 tensors
+ *     32   float, for float32 tensors; on the CPU for the 16-bit types too
+ *     16   float with the GPU's approximate exp2 and reciprocal, for 16-bit tensors: their error (about 1e-7) is far below
+ *          half a unit of a 16-bit result. Exists on the GPU only.
+ *
+ * Inside a formula fl_real is the type computed in and fl_name(f) is f with the precision's suffix.
+ */
+#ifndef FL_PRECISION
+#error "define FL_PRECISION as 16, 32 or 64 before including a formula"
+#endif
+
+#undef fl_real
+#undef fl_name
+#undef fl_parameters
+
+#if FL_PRECISION == 64
+#define fl_real               double
+#define fl_name(name)         name##_64
+#define fl_parameters(family) struct family##_parameters_64
+#elif FL_PRECISION == 32
+#define fl_real               float
+#define fl_name(name)         name##_32
+#define fl_parameters(family) struct family##_parameters_32
+#elif FL_PRECISION == 16
+#define fl_real               float
+#define fl_name(name)         name##_16
+#define fl_parameters(family) struct family##_parameters_32
+#else
+#error "FL_PRECISION is 16, 32 or 64"
+#endif
+
+#ifndef FL_PRECISION_ONCE
+#define FL_PRECISION_ONCE
+
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "fuseline keeps inf and nan: build without -ffast-math and -ffinite-math-only"
+#endif
+
+#if defined(__HIP__) || defined(__CUDA__)
+#define FL_DEVICE_CODE 1
+#define FL_INLINE      static inline __attribute__((always_inline, device))
+#define FL_CONSTANT    static constexpr
+#else
+#define FL_DEVICE_CODE 0
+#define FL_INLINE      static inline __attribute__((always_inline))
+#define FL_CONSTANT    static const
+#endif
+
+#endif

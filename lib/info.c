@@ -1,0 +1,31 @@
+/* The info call. */
+#include <fuseline/fuseline.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "gpu/gpu.h"
+#include "text.h"
+
+const char *fuseline_version(void)
+{
+    return FUSELINE_VERSION;
+}
+
+size_t fuseline_info(char *buffer, size_t size)
+{
+    struct fl_text text = {buffer, size, 0};
+    const char *family = "";
+
+    fl_text_add(&text, "{\"version\": \"%s\", \"operators\": [", fuseline_version());
+    for (int k = 0; k < FL_OPERATORS; k++) {
+        if (strcmp(family, fl_operators[k].family) == 0)
+            continue;
+        fl_text_add(&text, "%s\"%s\"", *family != '\0' ? ", " : "", fl_operators[k].family);
+        family = fl_operators[k].family;
+    }
+    fl_text_add(&text, "], \"cpu\": {\"variant\": \"%s\", \"threads\": %d}, \"gpu\": ", fl_cpu_variant_name(), fl_cpu_threads());
+    fl_gpu_info(&text);
+    fl_text_add(&text, "}");
+    return text.length;
+}
