@@ -54,7 +54,7 @@
         FL_PREPARE(kernel, family, values);                                                                                      \
         return fl_run_versioned(op, ready, (DLManagedTensorVersioned *[]){FL_UNPACK all}, &parameters, stream);                  \
     }                                                                                                                            \
-    fuseline_status fuseline_##kernel##_objects(const DLPackExchangeAPI *api, declare_inputs(void),                              \
+    fuseline_status fuseline_##kernel##_objects(const struct DLPackExchangeAPI *api, declare_inputs(void),                       \
                                                 FL_UNPACK scalars declare_outputs(void))                                         \
     {                                                                                                                            \
         FL_PREPARE(kernel, family, values);                                                                                      \

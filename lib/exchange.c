@@ -4,7 +4,9 @@
  */
 #include "operator.h"
 
-fuseline_status fl_run_objects(const struct fl_operator *op, const DLPackExchangeAPI *api, void *const *objects,
+#if DLPACK_MAJOR_VERSION > 1 || DLPACK_MINOR_VERSION >= 3
+
+fuseline_status fl_run_objects(const struct fl_operator *op, const struct DLPackExchangeAPI *api, void *const *objects,
                                const struct fl_parameters *parameters)
 {
     DLTensor tensors[FL_OPERANDS_MOST];
@@ -32,3 +34,16 @@ fuseline_status fl_run_objects(const struct fl_operator *op, const DLPackExchang
             return fl_fail(FUSELINE_ERROR_EXCHANGE, "%s: the framework did not tell its current stream", op->names[0]);
     return fl_run(op, borrowed, parameters, stream);
 }
+
+#else
+
+fuseline_status fl_run_objects(const struct fl_operator *op, const struct DLPackExchangeAPI *api, void *const *objects,
+                               const struct fl_parameters *parameters)
+{
+    (void)op, (void)api, (void)objects, (void)parameters;
+    return fl_fail(FUSELINE_ERROR_VERSION,
+                   "api: this library was built with DLPack %d.%d, which has no exchange table; accepted: 1.3",
+                   DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+}
+
+#endif

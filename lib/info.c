@@ -1,4 +1,6 @@
 /* The info call. */
+#include <config.h>
+
 #include <fuseline/fuseline.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 
 const char *fuseline_version(void)
 {
-    return FUSELINE_VERSION;
+    return PACKAGE_VERSION;
 }
 
 size_t fuseline_info(char *buffer, size_t size)

@@ -50,7 +50,7 @@ fuseline_status fl_run_versioned(const struct fl_operator *op, fuseline_status r
                                  const struct fl_parameters *parameters, void *stream);
 
 /* The same for a framework's Python objects, on the framework's current stream. */
-fuseline_status fl_run_objects(const struct fl_operator *op, const DLPackExchangeAPI *api, void *const *objects,
+fuseline_status fl_run_objects(const struct fl_operator *op, const struct DLPackExchangeAPI *api, void *const *objects,
                                const struct fl_parameters *parameters);
 
 #endif

@@ -34,6 +34,8 @@
 extern "C" {
 #endif
 
+struct DLPackExchangeAPI; /* in dlpack.h from version 1.3 on */
+
 /*
  * y = swish(x; beta). Borrows its tensors: nothing is kept after the call, no deleter runs.
  *
@@ -75,8 +77,8 @@ FUSELINE_API fuseline_status fuseline_swish_backward_versioned(DLManagedTensorVe
  * table, on the framework's current stream. For bindings: the caller holds Python's lock, and all objects are of the type that
  * `api` came from. When the framework's functions fail the result is FUSELINE_ERROR_EXCHANGE and a Python exception is set.
  */
-FUSELINE_API fuseline_status fuseline_swish_forward_objects(const DLPackExchangeAPI *api, void *x, double beta, void *y);
-FUSELINE_API fuseline_status fuseline_swish_backward_objects(const DLPackExchangeAPI *api, void *dy, void *x, double beta,
+FUSELINE_API fuseline_status fuseline_swish_forward_objects(const struct DLPackExchangeAPI *api, void *x, double beta, void *y);
+FUSELINE_API fuseline_status fuseline_swish_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *x, double beta,
                                                              void *dx);
 
 #ifdef __cplusplus

@@ -1,4 +1,6 @@
 /* Chooses the instruction set, once. */
+#include <config.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

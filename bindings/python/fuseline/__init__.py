@@ -1,0 +1,1 @@
+"""fuseline: fused, memory-bound tensor operators."""

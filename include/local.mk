@@ -1,0 +1,6 @@
+fuselineincludedir = $(includedir)/fuseline
+fuselineinclude_HEADERS = \
+	include/fuseline/fuseline.h \
+	include/fuseline/info.h \
+	include/fuseline/status.h \
+	$(OPERATORS:%=include/fuseline/%.h)

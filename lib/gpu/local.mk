@@ -1,0 +1,3 @@
+libfuseline_la_SOURCES += \
+	lib/gpu/gpu.h \
+	lib/gpu/none.c

@@ -1,0 +1,54 @@
+lib_LTLIBRARIES = libfuseline.la
+
+libfuseline_la_SOURCES = \
+	lib/arguments.h \
+	lib/dispatch.c \
+	lib/entries.h \
+	lib/exchange.c \
+	lib/info.c \
+	lib/operator.h \
+	lib/operators.def \
+	lib/ownership.c \
+	lib/plan.c lib/plan.h \
+	lib/rate.c lib/rate.h \
+	lib/status.c lib/status.h \
+	lib/tensor.c lib/tensor.h \
+	lib/text.c lib/text.h \
+	lib/cpu/cpu.h \
+	lib/cpu/run.c \
+	lib/cpu/select.c lib/cpu/select.h \
+	lib/cpu/variant.h \
+	$(OPERATOR_SOURCES)
+libfuseline_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(OPENMP_CFLAGS)
+libfuseline_la_LDFLAGS = -version-info $(FUSELINE_VERSION_INFO) -no-undefined \
+	-Wl,--version-script=$(srcdir)/lib/libfuseline.map
+libfuseline_la_LIBADD = libcpu_base.la -lm
+EXTRA_libfuseline_la_DEPENDENCIES = lib/libfuseline.map
+EXTRA_DIST += lib/libfuseline.map
+
+# Each instruction set is one small file around lib/cpu/body.h, with flags of its own.
+variant_cflags = $(AM_CFLAGS) -fvisibility=hidden $(FORMULA_CFLAGS)
+
+noinst_LTLIBRARIES += libcpu_base.la
+libcpu_base_la_SOURCES = \
+	lib/cpu/base.c \
+	lib/cpu/body.h \
+	lib/cpu/convert.h \
+	lib/formulas/all.h \
+	lib/formulas/exp2.h \
+	lib/formulas/host.h \
+	lib/formulas/precision.h \
+	lib/formulas/rate.h
+libcpu_base_la_CFLAGS = $(variant_cflags)
+EXTRA_DIST += $(OPERATORS:%=lib/formulas/%.h)
+
+if X86_VARIANTS
+noinst_LTLIBRARIES += libcpu_avx2.la libcpu_avx512.la
+libcpu_avx2_la_SOURCES = lib/cpu/avx2.c
+libcpu_avx2_la_CFLAGS = $(variant_cflags) $(AVX2_CFLAGS)
+libcpu_avx512_la_SOURCES = lib/cpu/avx512.c
+libcpu_avx512_la_CFLAGS = $(variant_cflags) $(AVX512_CFLAGS)
+libfuseline_la_LIBADD += libcpu_avx2.la libcpu_avx512.la
+endif
+
+include lib/gpu/local.mk

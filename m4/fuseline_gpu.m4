@@ -1,0 +1,1 @@
+AC_DEFUN([FUSELINE_GPU], [])
