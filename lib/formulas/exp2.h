@@ -4,8 +4,7 @@
  *
  * Three things go wrong in the obvious 1 + exp(rate * x). The product's rounding error is multiplied by the exponent (five
  * bits are lost near the end of float's range): so rate comes as an unevaluated sum hi + lo of twice the precision, and the
- * product's own rounding error is kept. The exponential is rounded before 1 is added: so the sum is built from its parts,
- * the larger of 1 and 2^n last. And the exponential overflows although the quotient that it is used in is still a normal number:
+ * product's own rounding error is kept. The exponential is rounded before 1 is added: so the sum is built from its parts. And the exponential overflows although the quotient that it is used in is still a normal number:
  * so it comes as value * 2^k and `shrink` = 2^-k, and x / (1 + 2^t) is x / one_plus * shrink. `shrink` is 0 where 2^t is beyond
  * any use.
  *
@@ -111,6 +110,7 @@ FL_INLINE double fl_exp2_tail_64(double f)
 fl_exp2_result
 {
     fl_real value, one_plus, shrink;
+    fl_real error; /* of one_plus: what its last rounding lost */
 };
 
 #if FL_PRECISION == 16
@@ -122,6 +122,7 @@ FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
     float t = x * rate->hi;
     r.value = fl_device_exp2(FL_EXPONENT_MOST_32 < t ? FL_EXPONENT_MOST_32 : t);
     r.one_plus = 1.0f + r.value;
+    r.error = 0.0f;
     r.shrink = 1.0f;
     if (FL_EXPONENT_MOST_32 < t) /* rare: the far tail of bfloat16 */
         r.shrink = fl_device_exp2(FL_EXPONENT_MOST_32 - t);
@@ -144,10 +145,10 @@ FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
 FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rate) * rate)
 {
     fl_exp2_result r;
-    fl_real t, error, n, kept, f, power, tail;
+    fl_real t, error, n, kept, f, power, tail, sum, lost, part;
 #if FL_HAS_FMA
     t = x * rate->hi;
-    error = fl_name(fl_fma)(x, rate->hi, -t) + x * rate->lo;
+    error = fl_name(fl_fma)(x, rate->lo, fl_name(fl_fma)(x, rate->hi, -t));
 #else
     /* Without a fused multiply-add: hi then has half the significant bits, so that its product with x's upper half is exact. */
     fl_real upper = fl_name(fl_from_bits)(fl_name(fl_bits)(x) & FL_SPLIT);
@@ -163,7 +164,11 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
     tail = fl_name(fl_exp2_tail)(f);
     f *= power;
     r.value = fl_name(fl_fma)(f, tail, power);
-    r.one_plus = (power < 1 ? 1 : power) + fl_name(fl_fma)(f, tail, power < 1 ? power : 1);
+    sum = power + 1;
+    lost = 1 - (sum - power); /* what the sum lost, where the power is large */
+    part = fl_name(fl_fma)(f, tail, lost);
+    r.one_plus = sum + part;
+    r.error = (sum - r.one_plus) + part;
     r.shrink = fl_name(fl_power)(kept - n);
     return r;
 }
@@ -173,3 +178,13 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
 #undef FL_EXPONENT_MOST
 
 #endif
+
+/* x / (1 + 2^t). Without a fused multiply-add the exponential is a little worse: there the sum's lost part is put right. */
+FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_exp2_result e)
+{
+    fl_real quotient = fl_name(fl_divide)(x, e.one_plus);
+#if !FL_HAS_FMA
+    quotient -= fl_name(fl_divide)(quotient * e.error, e.one_plus);
+#endif
+    return quotient * e.shrink;
+}
