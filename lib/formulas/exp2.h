@@ -95,12 +95,10 @@ FL_INLINE double fl_exp2_tail_64(double f)
 
 #define fl_fma_16 fl_fma_32
 
-#define FL_MAGIC_32         12582912.0f           /* 1.5 * 2^23: adding and subtracting it rounds to an integer */
-#define FL_MAGIC_64         6755399441055744.0    /* 1.5 * 2^52 */
-#define FL_SPLIT_32         0xfffff000u           /* keeps 12 of float's 24 significant bits */
-#define FL_SPLIT_64         0xfffffffff8000000ull /* keeps 26 of double's 53 */
-#define FL_EXPONENT_MOST_32 125.0f                /* the largest exponent of `value`: its reciprocal is still a normal number */
-#define FL_EXPONENT_MOST_64 1021.0
+#define FL_MAGIC_32 12582912.0f           /* 1.5 * 2^23: adding and subtracting it rounds to an integer */
+#define FL_MAGIC_64 6755399441055744.0    /* 1.5 * 2^52 */
+#define FL_SPLIT_32 0xfffff000u           /* keeps 12 of float's 24 significant bits */
+#define FL_SPLIT_64 0xfffffffff8000000ull /* keeps 26 of double's 53 */
 
 #endif /* FL_EXP2_ONCE */
 
@@ -120,25 +118,23 @@ FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
 {
     fl_exp2_result r;
     float t = x * rate->hi;
-    r.value = fl_device_exp2(FL_EXPONENT_MOST_32 < t ? FL_EXPONENT_MOST_32 : t);
+    r.value = fl_device_exp2(rate->exponent_most < t ? rate->exponent_most : t);
     r.one_plus = 1.0f + r.value;
     r.error = 0.0f;
     r.shrink = 1.0f;
-    if (FL_EXPONENT_MOST_32 < t) /* rare: the far tail of bfloat16 */
-        r.shrink = fl_device_exp2(FL_EXPONENT_MOST_32 - t);
+    if (rate->exponent_most < t) /* rare: the far tail of bfloat16 */
+        r.shrink = fl_device_exp2(rate->exponent_most - t);
     return r;
 }
 
 #else
 
 #if FL_PRECISION == 32
-#define FL_MAGIC         FL_MAGIC_32
-#define FL_SPLIT         FL_SPLIT_32
-#define FL_EXPONENT_MOST FL_EXPONENT_MOST_32
+#define FL_MAGIC FL_MAGIC_32
+#define FL_SPLIT FL_SPLIT_32
 #else
-#define FL_MAGIC         FL_MAGIC_64
-#define FL_SPLIT         FL_SPLIT_64
-#define FL_EXPONENT_MOST FL_EXPONENT_MOST_64
+#define FL_MAGIC FL_MAGIC_64
+#define FL_SPLIT FL_SPLIT_64
 #endif
 
 /* x: already clamped to rate->x_least ... rate->x_most. */
@@ -159,7 +155,7 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
 #endif
     n = (t + FL_MAGIC) - FL_MAGIC;
     f = (t - n) + error;
-    kept = n < FL_EXPONENT_MOST ? n : FL_EXPONENT_MOST;
+    kept = n < rate->exponent_most ? n : rate->exponent_most;
     power = fl_name(fl_power)(kept);
     tail = fl_name(fl_exp2_tail)(f);
     f *= power;
@@ -175,7 +171,6 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
 
 #undef FL_MAGIC
 #undef FL_SPLIT
-#undef FL_EXPONENT_MOST
 
 #endif
 

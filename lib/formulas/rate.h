@@ -5,11 +5,13 @@
 struct fl_rate_32 {
     float hi, lo;          /* rate = hi + lo */
     float x_least, x_most; /* x is clamped to this range: beyond it the result no longer changes */
+    float exponent_most; /* of `value`: its reciprocal is still a normal number. Here, since compilers unroll a constant's case */
 };
 
 struct fl_rate_64 {
     double hi, lo;
     double x_least, x_most;
+    double exponent_most;
 };
 
 #endif
