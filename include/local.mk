@@ -3,4 +3,5 @@ fuselineinclude_HEADERS = \
 	include/fuseline/fuseline.h \
 	include/fuseline/info.h \
 	include/fuseline/status.h \
+	include/fuseline/tensor.h \
 	$(OPERATORS:%=include/fuseline/%.h)

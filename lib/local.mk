@@ -2,9 +2,11 @@ lib_LTLIBRARIES = libfuseline.la
 
 libfuseline_la_SOURCES = \
 	lib/arguments.h \
+	lib/capsule.c \
 	lib/dispatch.c \
 	lib/entries.h \
 	lib/exchange.c \
+	lib/host_tensor.c \
 	lib/info.c \
 	lib/operator.h \
 	lib/operators.def \

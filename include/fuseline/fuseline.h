@@ -10,5 +10,6 @@
 #include <fuseline/info.h>
 #include <fuseline/status.h>
 #include <fuseline/swish.h>
+#include <fuseline/tensor.h>
 
 #endif
