@@ -1,6 +1,7 @@
 lib_LTLIBRARIES = libfuseline.la
 
-libfuseline_la_SOURCES = \
+# All but the choice of the instruction set and the GPU side, for which some tests have their own.
+core_sources = \
 	lib/arguments.h \
 	lib/capsule.c \
 	lib/dispatch.c \
@@ -18,9 +19,11 @@ libfuseline_la_SOURCES = \
 	lib/text.c lib/text.h \
 	lib/cpu/cpu.h \
 	lib/cpu/run.c \
-	lib/cpu/select.c lib/cpu/select.h \
+	lib/cpu/select.h \
 	lib/cpu/variant.h \
 	$(OPERATOR_SOURCES)
+
+libfuseline_la_SOURCES = $(core_sources) lib/cpu/select.c
 libfuseline_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(OPENMP_CFLAGS)
 libfuseline_la_LDFLAGS = -version-info $(FUSELINE_VERSION_INFO) -no-undefined \
 	-Wl,--version-script=$(srcdir)/lib/libfuseline.map

@@ -138,6 +138,24 @@ static fuseline_status check_shape(const DLTensor *tensor, struct fl_tensor *vie
     return FUSELINE_OK;
 }
 
+/* Fills data. A crafted offset or extent may run past either end of the address space, where addresses no longer compare. */
+static fuseline_status check_address(const DLTensor *tensor, struct fl_tensor *view)
+{
+    uintptr_t data, bound;
+
+    if (view->count == 0) {
+        view->data = (char *)tensor->data;
+        return FUSELINE_OK;
+    }
+    if (__builtin_add_overflow((uintptr_t)tensor->data, tensor->byte_offset, &data) ||
+        __builtin_add_overflow(data, view->highest, &bound) || __builtin_add_overflow(data, view->lowest, &bound))
+        return fl_fail(FUSELINE_ERROR_SHAPE,
+                       "%s: %" PRId64 " to %" PRId64 " bytes from address %p + %" PRIu64 " is outside the address space",
+                       view->name, view->lowest, view->highest, tensor->data, tensor->byte_offset);
+    view->data = (char *)data;
+    return FUSELINE_OK;
+}
+
 fuseline_status fl_tensor_check(const DLTensor *tensor, const char *name, struct fl_tensor *view)
 {
     if (tensor == NULL)
@@ -153,7 +171,7 @@ fuseline_status fl_tensor_check(const DLTensor *tensor, const char *name, struct
     FL_TRY(check_shape(tensor, view));
     if (tensor->data == NULL && view->count > 0)
         return fl_fail(FUSELINE_ERROR_ARGUMENT, "%s: data is NULL with %" PRId64 " elements", name, view->count);
-    view->data = (char *)((uintptr_t)tensor->data + tensor->byte_offset);
+    FL_TRY(check_address(tensor, view));
     if (view->device_kind != FL_CPU && view->count > 0 && (uintptr_t)view->data % (uintptr_t)fl_dtype_size[view->dtype] != 0)
         return fl_fail(FUSELINE_ERROR_ARGUMENT,
                        "%s: data address %p is not a multiple of the element size %d, which GPUs require", name,

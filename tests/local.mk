@@ -9,9 +9,37 @@ AM_TESTS_ENVIRONMENT = \
 
 tests_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/lib -I$(top_srcdir)/tests
 tests_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_libs = libfuseline.la $(CMOCKA_LIBS) -lm
+EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/internal.h
+
+# The library's code with a switchable instruction set and a recording GPU side: tests/internal.h.
+check_LTLIBRARIES += libinternal.la
+libinternal_la_SOURCES = $(core_sources) tests/internal.c
+libinternal_la_CPPFLAGS = $(tests_cppflags)
+libinternal_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(OPENMP_CFLAGS)
+libinternal_la_LIBADD = libcpu_base.la
+if X86_VARIANTS
+libinternal_la_LIBADD += libcpu_avx2.la libcpu_avx512.la
+endif
+tests_internal_libs = libinternal.la $(OPENMP_CFLAGS) $(CMOCKA_LIBS) -lm
 
 if HAVE_CMOCKA
-C_TESTS =
+C_TESTS = \
+	tests/test_ownership \
+	tests/test_plan \
+	tests/test_tensor
 check_PROGRAMS += $(C_TESTS)
 TESTS += $(C_TESTS)
+
+tests_test_ownership_CPPFLAGS = $(tests_cppflags)
+tests_test_ownership_CFLAGS = $(tests_cflags)
+tests_test_ownership_LDADD = $(tests_libs)
+
+tests_test_plan_CPPFLAGS = $(tests_cppflags)
+tests_test_plan_CFLAGS = $(tests_cflags)
+tests_test_plan_LDADD = $(tests_internal_libs)
+
+tests_test_tensor_CPPFLAGS = $(tests_cppflags)
+tests_test_tensor_CFLAGS = $(tests_cflags)
+tests_test_tensor_LDADD = $(tests_libs)
 endif

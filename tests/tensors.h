@@ -1,0 +1,36 @@
+/*
+ * DLPack tensors over memory that a test owns.
+ */
+#ifndef TENSORS_H
+#define TENSORS_H
+
+#include <dlpack/dlpack.h>
+#include <stdint.h>
+
+/* Extents or strides on the spot: DIMS(2, 3). */
+#define DIMS(...) ((int64_t[]){__VA_ARGS__})
+
+#define FLOAT16  ((DLDataType){kDLFloat, 16, 1})
+#define BFLOAT16 ((DLDataType){kDLBfloat, 16, 1})
+#define FLOAT32  ((DLDataType){kDLFloat, 32, 1})
+#define FLOAT64  ((DLDataType){kDLFloat, 64, 1})
+
+/* A tensor on the CPU. strides: in elements, or NULL for a compact one. */
+static inline DLTensor tensor_of(void *data, DLDataType dtype, int ndim, int64_t *shape, int64_t *strides)
+{
+    return (DLTensor){
+        .data = data, .device = {kDLCPU, 0}, .ndim = ndim, .dtype = dtype, .shape = shape, .strides = strides, .byte_offset = 0};
+}
+
+/* How often a deleter ran: point manager_ctx at an int. */
+static inline void count_deletion(DLManagedTensor *self)
+{
+    ++*(int *)self->manager_ctx;
+}
+
+static inline void count_deletion_versioned(DLManagedTensorVersioned *self)
+{
+    ++*(int *)self->manager_ctx;
+}
+
+#endif
