@@ -174,12 +174,17 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
 
 #endif
 
-/* x / (1 + 2^t). Without a fused multiply-add the exponential is a little worse: there the sum's lost part is put right. */
-FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_exp2_result e)
+/*
+ * x / (1 + 2^t). Without a fused multiply-add the exponential is a little worse: there the sum's lost part is put right, with the
+ * clamped x that t was made of, since an infinite one would make nan of it.
+ */
+FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_real clamped, fl_exp2_result e)
 {
     fl_real quotient = fl_name(fl_divide)(x, e.one_plus);
-#if !FL_HAS_FMA
-    quotient -= fl_name(fl_divide)(quotient * e.error, e.one_plus);
+#if FL_HAS_FMA
+    (void)clamped;
+#else
+    quotient -= fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
 #endif
     return quotient * e.shrink;
 }

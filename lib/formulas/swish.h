@@ -35,8 +35,8 @@ FL_INLINE fl_real fl_name(swish_clamp)(fl_real x, const fl_parameters(swish) * p
 
 FL_INLINE void fl_name(swish_forward)(fl_real x, fl_real *y, const fl_parameters(swish) * p)
 {
-    fl_exp2_result e = fl_name(fl_exp2)(fl_name(swish_clamp)(x, p), &p->rate);
-    *y = fl_name(fl_over_one_plus)(x, e);
+    fl_real clamped = fl_name(swish_clamp)(x, p);
+    *y = fl_name(fl_over_one_plus)(x, clamped, fl_name(fl_exp2)(clamped, &p->rate));
 }
 
 /* At +inf the result is dy and at -inf 0 * dy, the limits of the derivative, not nan. */
