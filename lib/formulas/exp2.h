@@ -184,7 +184,8 @@ FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_real clamped, fl_exp2_
 #if FL_HAS_FMA
     (void)clamped;
 #else
-    quotient -= fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
+    fl_real excess = fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
+    quotient = excess == 0 ? quotient : quotient - excess; /* a negative zero stays one */
 #endif
     return quotient * e.shrink;
 }
