@@ -1,11 +1,29 @@
 # The Python package: plain files, and one that tells it where the library was installed.
 python_package = \
-	bindings/python/fuseline/__init__.py
-EXTRA_DIST += $(python_package) bindings/python/fuseline/_config.py.in
+	bindings/python/fuseline/__init__.py \
+	bindings/python/fuseline/__main__.py \
+	bindings/python/fuseline/_adapter.py \
+	bindings/python/fuseline/_call.py \
+	bindings/python/fuseline/_cupy.py \
+	bindings/python/fuseline/_dlpack.py \
+	bindings/python/fuseline/_errors.py \
+	bindings/python/fuseline/_generic.py \
+	bindings/python/fuseline/_jax.py \
+	bindings/python/fuseline/_kernels.py \
+	bindings/python/fuseline/_library.py \
+	bindings/python/fuseline/_numpy.py \
+	bindings/python/fuseline/_tensor.py \
+	bindings/python/fuseline/_torch.py
+python_operators = \
+	bindings/python/fuseline/operators/__init__.py \
+	$(OPERATORS:%=bindings/python/fuseline/operators/%.py)
+EXTRA_DIST += $(python_package) $(python_operators) bindings/python/fuseline/_config.py.in
 
 if PYTHON_PACKAGE
 fuselinepythondir = $(pythondir)/fuseline
 fuselinepython_PYTHON = $(python_package)
+fuselineoperatorsdir = $(pythondir)/fuseline/operators
+fuselineoperators_PYTHON = $(python_operators)
 nodist_fuselinepython_PYTHON = bindings/python/fuseline/_config.py
 CLEANFILES += bindings/python/fuseline/_config.py
 

@@ -1,0 +1,43 @@
+"""CuPy arrays: on the array's device and CuPy's current stream there."""
+
+import sys
+
+from . import _dlpack
+from ._adapter import wrong_object
+from ._numpy import NumpyAdapter
+
+
+class CupyAdapter(NumpyAdapter):
+    kind = "cupy.ndarray"
+
+    def __init__(self, module):
+        super().__init__(module)
+        self._device_type = _dlpack.ROCM if module.cuda.runtime.is_hip else _dlpack.CUDA
+
+    def check_kind(self, name, array):
+        if not isinstance(array, self.module.ndarray):
+            raise wrong_object(name, array, self.kind)
+
+    def address(self, array):
+        return array.data.ptr
+
+    def device(self, array):
+        return self._device_type, array.device.id
+
+    def compute(self, kernel, inputs, scalars, outputs, given):
+        with inputs[kernel.like[0]].device:  # where results are allocated, and whose current stream is meant
+            return super().compute(kernel, inputs, scalars, outputs, given)
+
+    def stream(self, array):
+        return self.module.cuda.get_current_stream().ptr
+
+    def empty_like(self, array):
+        return self.module.empty_like(array, order="K")
+
+    def check_output(self, name, array):
+        """CuPy has no read-only arrays."""
+
+
+def make():
+    """The adapter for cupy.ndarray, once CuPy is loaded."""
+    return CupyAdapter(sys.modules["cupy"])

@@ -1,0 +1,98 @@
+"""JAX arrays.
+
+Concrete arrays are read through DLPack and results given back through ``jax.dlpack.from_dlpack``, without a copy.
+Inside ``jax.jit``, ``jax.grad`` and ``jax.vmap`` there are no concrete arrays, so tracers are refused.
+
+On a GPU, JAX names a stream when it imports a result, and takes what that stream holds by then as the result's
+definition. So the kernel is launched inside the import, on that very stream, after the stream has been told to wait
+for the inputs. The call then waits for the result, since JAX cannot be told that a foreign stream still reads an
+input which it might free.
+"""
+
+import importlib
+import sys
+from ctypes import byref
+
+from . import _dlpack, _errors
+from ._adapter import wrong_object
+from ._generic import GenericAdapter
+
+_TRACED = (
+    "concrete arrays, outside jax.jit, jax.grad and jax.vmap; there, jax.pure_callback calls fuseline on concrete "
+    "arrays, and jax.custom_vjp ties the gradient's function to it"
+)
+
+
+class JaxAdapter(GenericAdapter):
+    kind = "jax.Array"
+
+    def __init__(self, jax):
+        self._jax = jax
+        self._import = importlib.import_module("jax.dlpack").from_dlpack
+
+    def compute(self, kernel, inputs, scalars, outputs, given):
+        if given:
+            raise _errors.ObjectError("out: JAX arrays cannot be written to; accepted: None")
+        if inputs[kernel.like[0]].__dlpack_device__()[0] not in _dlpack.GPU_DEVICE_TYPES:
+            return super().compute(kernel, inputs, scalars, None, ())
+        outputs = [self._jax.numpy.empty_like(inputs[source]) for source in kernel.like]
+        launch = _Launch(self, kernel, inputs, scalars, outputs)
+        return self._jax.block_until_ready([self._import(_Result(launch, output)) for output in outputs])
+
+    def check_kind(self, name, array):
+        if isinstance(array, self._jax.core.Tracer):
+            raise wrong_object(name, array, _TRACED)
+        if not isinstance(array, self._jax.Array):
+            raise wrong_object(name, array, self.kind)
+
+    def finish(self, result):
+        return self._import(result)
+
+
+class _Launch:
+    """A kernel that runs once, on the first stream that it is told of."""
+
+    def __init__(self, adapter, kernel, inputs, scalars, outputs):
+        self._adapter, self._kernel, self._scalars = adapter, kernel, scalars
+        self._arrays = (*inputs, *outputs)
+        self._done = False
+
+    def __call__(self, stream, device_type):
+        if self._done:
+            return
+        if stream is None:
+            raise _errors.DeviceError(
+                "JAX names no stream on this device, so its results cannot be ordered after the kernel"
+            )
+        self._done = True
+        kernel, held = self._kernel, []
+        try:
+            for name, array in zip(kernel.inputs + kernel.outputs, self._arrays):
+                held.append(_dlpack.Import(name, _dlpack.export(array, device_type, stream)))
+            tensors = [byref(item.tensor) for item in held]
+            split = len(kernel.inputs)
+            status = kernel.borrow(*tensors[:split], *self._scalars, stream, *tensors[split:])
+            self._adapter.check_status(status, kernel, ())
+        finally:
+            for item in held:
+                item.release()
+
+
+class _Result:
+    """What JAX imports as a result: asking for it launches the kernel on the stream that JAX names."""
+
+    def __init__(self, launch, output):
+        self._launch = launch
+        self._output = output
+
+    def __dlpack_device__(self):
+        return self._output.__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, **keywords):
+        self._launch(stream, self.__dlpack_device__()[0])
+        return _dlpack.export(self._output, self.__dlpack_device__()[0], stream)
+
+
+def make():
+    """The adapter for jax.Array, once JAX is loaded."""
+    return JaxAdapter(sys.modules["jax"])

@@ -1,0 +1,74 @@
+"""swish(x; beta) = x * sigmoid(beta * x)."""
+
+from .._call import call
+from .._kernels import KERNELS
+
+_FORWARD = KERNELS["swish_forward"]
+_BACKWARD = KERNELS["swish_backward"]
+
+
+def swish(x, beta=1.0, *, out=None):
+    """Computes ``x * sigmoid(beta * x)`` for each element, in one pass over memory.
+
+    ``beta=1`` is SiLU, ``beta=1.702`` the quick GELU. Formula: Ramachandran, Zoph, Le, "Searching for Activation
+    Functions" (arXiv 1710.05941).
+
+    Args:
+        x: a ``torch.Tensor``, ``numpy.ndarray``, ``jax.Array``, ``cupy.ndarray``, any object with ``__dlpack__``, or a
+            DLPack capsule that nobody has used. Any shape, zero elements included. float16, bfloat16, float32 or
+            float64; 16-bit types are computed in float and rounded once.
+        beta: a finite real number within +-1e38. No gradient is computed for it, so tensors are refused.
+        out: where to put the result: an array of x's library, shape, dtype and device. It may be x itself, and must
+            not overlap x in another way. None makes a new array. Not for ``jax.Array``, which cannot be written to.
+
+    Returns:
+        ``out``, or a new array of x's library, shape, dtype and device, in x's dimension order where x has one; never
+        x itself. For a mere ``__dlpack__`` object or a capsule, on the CPU, a ``fuseline.Tensor``; on a GPU those need
+        ``out``.
+
+        PyTorch: differentiable once with respect to x. The work is queued on the current stream of x's device. JAX:
+        concrete arrays only, outside ``jit``, ``grad`` and ``vmap``. NumPy: always an array, for 0-dim x too.
+
+    Strides are read and written in place for dense arrays in any dimension order, for rows with a contiguous last
+    dimension, and for broadcast values; others are copied first.
+
+    Special values: nan gives nan, +inf gives +inf, -inf gives nan (the product -inf * 0), a signed zero keeps its sign.
+
+    Raises:
+        TypeError: an argument of the wrong type, or an element type that is not supported.
+        ValueError: a shape that differs, overlapping memory, a read-only output, a beta out of range.
+        BufferError: an array that its library does not let out.
+        fuseline.DeviceError: a device that is not supported, or two devices. It is both a NotImplementedError and a
+            BufferError.
+        RuntimeError: an error of the GPU's runtime; or ``out`` with tensors that require a gradient.
+
+    All of fuseline's own exceptions are also ``fuseline.Error``.
+    """
+    return call(_FORWARD, (x,), (beta,), out)
+
+
+def swish_backward(dy, x, beta=1.0, *, out=None):
+    """Computes the gradient of ``swish`` with respect to x.
+
+    That is ``dy * s * (1 + beta * x * (1 - s))``, where ``s = sigmoid(beta * x)``. For libraries without automatic
+    differentiation; PyTorch's calls it by itself.
+
+    Args:
+        dy: the gradient of the result, an array of x's library, shape, dtype and device. May be broadcast (stride 0),
+            which is read in place.
+        x: what was given to ``swish``.
+        beta: what was given to ``swish``.
+        out: as for ``swish``; may be dy or x itself.
+
+    Returns:
+        ``out``, or a new array like x.
+
+        PyTorch: the result of tensors that require a gradient requires one too, and raises NotImplementedError when it
+        is asked for, since second derivatives are not offered.
+
+    Special values: nan gives nan; the derivative is 1 at +inf and 0 at -inf, its limits (for beta > 0).
+
+    Raises:
+        As ``swish``.
+    """
+    return call(_BACKWARD, (dy, x), (beta,), out)
