@@ -122,8 +122,8 @@ FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
     r.one_plus = 1.0f + r.value;
     r.error = 0.0f;
     r.shrink = 1.0f;
-    if (rate->exponent_most < t) /* rare: the far tail of bfloat16 */
-        r.shrink = fl_device_exp2(rate->exponent_most - t);
+    if (rate->exponent_most < t) /* rare: the far tail of bfloat16; 0 where devices disagree about subnormal numbers */
+        r.shrink = t < rate->exponent_most + 126.0f ? fl_device_exp2(rate->exponent_most - t) : 0.0f;
     return r;
 }
 

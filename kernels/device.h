@@ -1,0 +1,236 @@
+/*
+ * All that kernels ask of a device, for three compilers: clang for AMD (-x hip), clang for NVIDIA (-x cuda), and a plain
+ * host C++ compiler, with which a test runs the very same kernel source thread by thread on the CPU.
+ *
+ * No vendor header and no device library: compiler builtins and single instructions only.
+ */
+#ifndef FL_DEVICE_H
+#define FL_DEVICE_H
+
+#include "../lib/formulas/precision.h"
+#include "../lib/gpu/walk.h"
+
+/* FL_KERNEL begins a kernel's definition; FL_GLOBAL marks a pointer to the memory that operands lie in. */
+#if FL_DEVICE_CODE
+#define FL_KERNEL extern "C" __attribute__((global, launch_bounds(FL_BLOCK_THREADS)))
+#define FL_GLOBAL __attribute__((address_space(1)))
+#else
+#define FL_KERNEL extern "C"
+#define FL_GLOBAL
+#endif
+
+/* The calling thread's index in the grid, and the number of threads in the grid. */
+#if defined(__HIP__)
+FL_INLINE long long fl_thread_index()
+{
+    return (long long)__builtin_amdgcn_workgroup_id_x() * FL_BLOCK_THREADS + __builtin_amdgcn_workitem_id_x();
+}
+FL_INLINE long long fl_thread_count()
+{
+    return __builtin_amdgcn_grid_size_x();
+}
+#elif defined(__CUDA__)
+FL_INLINE long long fl_thread_index()
+{
+    return (long long)__nvvm_read_ptx_sreg_ctaid_x() * FL_BLOCK_THREADS + __nvvm_read_ptx_sreg_tid_x();
+}
+FL_INLINE long long fl_thread_count()
+{
+    return (long long)__nvvm_read_ptx_sreg_nctaid_x() * FL_BLOCK_THREADS;
+}
+#else
+/* Set by whoever calls a kernel on the CPU. */
+extern thread_local unsigned fl_host_block, fl_host_blocks, fl_host_thread;
+FL_INLINE long long fl_thread_index()
+{
+    return (long long)fl_host_block * FL_BLOCK_THREADS + fl_host_thread;
+}
+FL_INLINE long long fl_thread_count()
+{
+    return (long long)fl_host_blocks * FL_BLOCK_THREADS;
+}
+#endif
+
+/*
+ * 2^t and 1 / b by the hardware's approximations: about one unit in the last place. Where 2^t is below the normal range the
+ * result is it or 0. b is a normal number whose reciprocal is one too. ("ftz" concerns nothing but subnormal numbers.)
+ */
+#if defined(__HIP__)
+FL_INLINE float fl_device_exp2(float t)
+{
+#if __has_builtin(__builtin_amdgcn_exp2f)
+    return __builtin_amdgcn_exp2f(t);
+#else
+    return __builtin_exp2f(t);
+#endif
+}
+FL_INLINE float fl_device_reciprocal(float b)
+{
+    return __builtin_amdgcn_rcpf(b);
+}
+#elif defined(__CUDA__)
+FL_INLINE float fl_device_exp2(float t)
+{
+    return __nvvm_ex2_approx_ftz_f(t);
+}
+FL_INLINE float fl_device_reciprocal(float b)
+{
+    float result;
+    __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(b));
+    return result;
+}
+#else
+FL_INLINE float fl_device_exp2(float t)
+{
+    return __builtin_exp2f(t);
+}
+FL_INLINE float fl_device_reciprocal(float b)
+{
+    return 1.0f / b;
+}
+#endif
+
+/*
+ * a / b as the formulas ask for it. b is at least 1 and its reciprocal a normal number; a is any number, inf and nan included.
+ *
+ * In float: a reciprocal refined once, then the quotient corrected by its remainder, which makes it the correctly rounded one
+ * but for rare cases, and for those the error stays within 0.51 units in the last place as long as quotient and remainder are
+ * normal numbers. An infinite quotient has no remainder.
+ */
+FL_INLINE float fl_divide_16(float a, float b)
+{
+    return a * fl_device_reciprocal(b);
+}
+FL_INLINE float fl_divide_32(float a, float b)
+{
+    float r = fl_device_reciprocal(b);
+    r = __builtin_fmaf(__builtin_fmaf(-b, r, 1.0f), r, r);
+    float quotient = a * r;
+    float remainder = __builtin_fmaf(-b, quotient, a);
+    return remainder == remainder ? __builtin_fmaf(remainder, r, quotient) : quotient;
+}
+FL_INLINE double fl_divide_64(double a, double b)
+{
+    return a / b;
+}
+
+/* 16 bytes in one access; the address is a multiple of 16. */
+#if FL_DEVICE_CODE
+typedef unsigned fl_vector __attribute__((vector_size(FL_VECTOR_BYTES)));
+#else
+typedef unsigned fl_vector __attribute__((vector_size(FL_VECTOR_BYTES), may_alias));
+#endif
+FL_INLINE fl_vector fl_load_vector(const void *from)
+{
+    return *(const FL_GLOBAL fl_vector *)from;
+}
+FL_INLINE void fl_store_vector(void *to, fl_vector vector)
+{
+    *(FL_GLOBAL fl_vector *)to = vector;
+}
+
+/* One element. */
+template <class T> FL_INLINE T fl_load(const T *from)
+{
+    return *(const FL_GLOBAL T *)from;
+}
+template <class T> FL_INLINE void fl_store(T *to, T value)
+{
+    *(FL_GLOBAL T *)to = value;
+}
+
+FL_INLINE unsigned fl_multiply_high(unsigned a, unsigned b)
+{
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
+
+/* Between the 16-bit types, as their bits, and float. To 16 bits: rounded to nearest, ties to even; nan stays nan, a quiet one. */
+FL_INLINE float fl_bfloat16_to_float(unsigned short bits)
+{
+    unsigned wide = (unsigned)bits << 16;
+    float result;
+    __builtin_memcpy(&result, &wide, sizeof result);
+    return result;
+}
+FL_INLINE unsigned short fl_float_to_bfloat16(float x)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned short result;
+    __asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
+    return result;
+#else
+    unsigned bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    unsigned rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (unsigned short)((x == x ? rounded : bits | 0x400000u) >> 16);
+#endif
+}
+#if defined(__HIP__)
+FL_INLINE float fl_float16_to_float(unsigned short bits)
+{
+    _Float16 half;
+    __builtin_memcpy(&half, &bits, sizeof half);
+    return (float)half;
+}
+FL_INLINE unsigned short fl_float_to_float16(float x)
+{
+    _Float16 half = (_Float16)x;
+    unsigned short bits;
+    __builtin_memcpy(&bits, &half, sizeof bits);
+    return bits;
+}
+#elif defined(__CUDA__)
+FL_INLINE float fl_float16_to_float(unsigned short bits)
+{
+    float result;
+    __asm__("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(bits));
+    return result;
+}
+FL_INLINE unsigned short fl_float_to_float16(float x)
+{
+    unsigned short bits;
+    __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+#else
+FL_INLINE float fl_float16_to_float(unsigned short bits)
+{
+    unsigned sign = (unsigned)(bits & 0x8000) << 16, magnitude = bits & 0x7fff, wide;
+    float result;
+    if (magnitude >= 0x7c00) /* inf and nan */
+        wide = magnitude << 13 | 0x7f800000u;
+    else {
+        result = (float)magnitude * 5.9604644775390625e-08f; /* 2^-24: right below the normal range, exact */
+        if (magnitude >= 0x0400) {
+            wide = (magnitude << 13) + (112u << 23);
+            __builtin_memcpy(&result, &wide, sizeof result);
+        }
+        __builtin_memcpy(&wide, &result, sizeof wide);
+    }
+    wide |= sign;
+    __builtin_memcpy(&result, &wide, sizeof result);
+    return result;
+}
+FL_INLINE unsigned short fl_float_to_float16(float x)
+{
+    unsigned bits, sign, magnitude;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    sign = bits >> 16 & 0x8000u;
+    magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u)
+        return (unsigned short)(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu));
+    if (magnitude >= 0x477ff000u) /* 65520, half way past the largest, and inf */
+        return (unsigned short)(sign | 0x7c00u);
+    if (magnitude < 0x38800000u) { /* below 2^-14: adding 1/2 puts the last place of the result into the last bit of a float */
+        float shifted;
+        __builtin_memcpy(&shifted, &magnitude, sizeof shifted);
+        shifted += 0.5f;
+        __builtin_memcpy(&magnitude, &shifted, sizeof magnitude);
+        return (unsigned short)(sign | (magnitude - 0x3f000000u));
+    }
+    magnitude += 0xfffu + (magnitude >> 13 & 1u);
+    return (unsigned short)(sign | (magnitude - (112u << 23)) >> 13);
+}
+#endif
+
+#endif

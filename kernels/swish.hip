@@ -1,0 +1,6 @@
+#include "elementwise.h"
+
+#include "../lib/formulas/swish.h"
+
+FL_ELEMENTWISE(swish_forward, swish, 1, 1)
+FL_ELEMENTWISE(swish_backward, swish, 2, 1)

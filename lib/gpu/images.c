@@ -1,0 +1,67 @@
+#include <config.h>
+
+#include "images.h"
+
+#include <string.h>
+
+/* Written by kernels/local.mk: FL_IMAGE(family, DTYPE, KIND, number, "file") for each. */
+#define FL_IMAGE(family, dtype, kind, number, file)                                                                              \
+    extern const char fl_image_##family##_##dtype##_##kind##_##number[] __attribute__((visibility("hidden")));
+#include <kernels/images.def>
+#undef FL_IMAGE
+
+static const struct fl_image images[] = {
+#define FL_IMAGE(family, dtype, kind, number, file)                                                                              \
+    {#family, FL_##dtype, FL_IMAGE_##kind, number, fl_image_##family##_##dtype##_##kind##_##number},
+#include <kernels/images.def>
+#undef FL_IMAGE
+};
+#define IMAGES (sizeof images / sizeof images[0])
+
+const char *const fl_image_targets[] = {FL_GPU_TARGETS, NULL};
+
+/* 0 if the image does not run there; the higher the better. */
+static int fitness(const struct fl_image *image, enum fl_device_kind kind, int number)
+{
+    switch (image->kind) {
+    case FL_IMAGE_HIP:
+        return kind == FL_ROCM;
+    case FL_IMAGE_PTX:
+        return kind == FL_CUDA && image->number <= number ? image->number : 0;
+    case FL_IMAGE_SM:
+        return kind == FL_CUDA && image->number <= number && image->number / 10 == number / 10 ? 1000 + image->number : 0;
+    }
+    return 0;
+}
+
+const struct fl_image *fl_image_best(enum fl_device_kind kind, const struct fl_architecture *architecture, const char *family,
+                                     enum fl_dtype dtype, const struct fl_image *after)
+{
+    const struct fl_image *best = NULL;
+    int best_fitness = 0, below = after != NULL ? fitness(after, kind, architecture->number) : 1 << 30;
+    for (size_t k = 0; k < IMAGES; k++) {
+        int fits = fitness(&images[k], kind, architecture->number);
+        if (images[k].dtype == dtype && strcmp(images[k].family, family) == 0 && fits > best_fitness && fits < below) {
+            best = &images[k];
+            best_fitness = fits;
+        }
+    }
+    return best;
+}
+
+int fl_image_target_is_for(enum fl_device_kind kind, const char *target)
+{
+    return (strncmp(target, "gfx", 3) == 0) == (kind == FL_ROCM);
+}
+
+int fl_image_covers(enum fl_device_kind kind, const struct fl_architecture *architecture)
+{
+    if (kind == FL_CUDA)
+        return fl_image_best(kind, architecture, images[0].family, images[0].dtype, NULL) != NULL;
+    for (int k = 0; fl_image_targets[k] != NULL; k++) {
+        size_t length = strcspn(fl_image_targets[k], ":"); /* what follows are features, "gfx90a:xnack+" */
+        if (strncmp(fl_image_targets[k], architecture->name, length) == 0 && architecture->name[length] == '\0')
+            return 1;
+    }
+    return 0;
+}
