@@ -1,1 +1,69 @@
-EXTRA_DIST += kernels/local.mk
+# Device code: per operator and dtype one image for each kind of target, so that a first call loads no more than it needs.
+#
+#     kernels/<operator>-<dtype>.hipfb      all AMD targets, in a bundle that AMD's runtime picks from
+#     kernels/<operator>-<dtype>.ptx_75     PTX, for compute capability 7.5 and newer
+#     kernels/<operator>-<dtype>.sm_90      machine code for 9.0, where --with-cuda-targets asks for it
+#
+# The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
+gpu_sources = $(OPERATORS:%=kernels/%.hip)
+EXTRA_DIST += kernels/device.h kernels/elementwise.h $(gpu_sources)
+
+if GPU_CODE
+gpu_dtypes = float16 bfloat16 float32 float64
+gpu_modules = $(foreach operator,$(OPERATORS),$(gpu_dtypes:%=kernels/$(operator)-%))
+hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb))
+ptx_images = $(foreach number,$(PTX_TARGETS),$(gpu_modules:%=%.ptx_$(number)))
+sm_images = $(foreach number,$(CUDA_TARGETS),$(gpu_modules:%=%.sm_$(number)))
+gpu_images = $(hip_images) $(ptx_images) $(sm_images)
+
+# The formulas need every product and sum as written, and inf and nan.
+gpu_flags = -std=c++17 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra
+hip_compile = HIP_PLATFORM=amd $(HIPCC) -x hip --offload-device-only -c -nogpuinc -nogpulib \
+	$(HIP_TARGETS:%=--offload-arch=%) $(gpu_flags) $(HIPCCFLAGS)
+ptx_compile = $(PTXCC) -x cuda --cuda-device-only -S -nocudainc -nocudalib --cuda-path=/nonexistent $(gpu_flags) $(PTXFLAGS)
+
+verbose_hip = $(verbose_hip_@AM_V@)
+verbose_hip_ = $(verbose_hip_@AM_DEFAULT_V@)
+verbose_hip_0 = @echo "  HIPCC   " $@;
+verbose_hip_1 =
+verbose_ptx = $(verbose_ptx_@AM_V@)
+verbose_ptx_ = $(verbose_ptx_@AM_DEFAULT_V@)
+verbose_ptx_0 = @echo "  PTXCC   " $@;
+verbose_ptx_1 =
+verbose_ptxas = $(verbose_ptxas_@AM_V@)
+verbose_ptxas_ = $(verbose_ptxas_@AM_DEFAULT_V@)
+verbose_ptxas_0 = @echo "  PTXAS   " $@;
+verbose_ptxas_1 =
+
+# Of "kernels/swish-float32.ptx_75": the operator, the dtype, the number.
+image_operator = $(firstword $(subst -, ,$(notdir $(basename $@))))
+image_dtype = $(lastword $(subst -, ,$(notdir $(basename $@))))
+image_number = $(lastword $(subst _, ,$(suffix $@)))
+image_compile = -DFL_DTYPE=$(image_dtype) -MD -MP -MT $@ -MF $@.d -o $@.tmp $(srcdir)/kernels/$(image_operator).hip && \
+	mv $@.tmp $@
+
+$(hip_images): Makefile
+	$(verbose_hip)$(MKDIR_P) $(@D) && $(hip_compile) $(image_compile)
+
+$(ptx_images): Makefile
+	$(verbose_ptx)$(MKDIR_P) $(@D) && $(ptx_compile) --cuda-gpu-arch=sm_$(image_number) $(image_compile)
+
+# Machine code is assembled from the first PTX there is.
+$(sm_images): Makefile $(ptx_images)
+	$(verbose_ptxas)$(PTXAS) -arch=sm_$(image_number) -o $@.tmp $(basename $@).ptx_$(firstword $(PTX_TARGETS)) && mv $@.tmp $@
+
+# What an image was made from, its compiler writes beside it.
+-include $(gpu_images:%=%.d)
+
+kernels/images.def: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && printf '%s\n' $(gpu_images) | $(AWK) -F '[/.-]' '{ \
+	    split($$4, kind, "_"); sub(/fb$$/, "", kind[1]); \
+	    printf "FL_IMAGE(%s, %s, %s, %d, \"%s\")\n", $$2, toupper($$3), toupper(kind[1]), kind[2], $$0 }' > $@.tmp && \
+	mv $@.tmp $@
+
+libfuseline_la_SOURCES += kernels/embed.S
+# (addprefix, since automake takes a target that it knows for a rule in place of its own.)
+$(addprefix kernels/,embed.lo): kernels/images.def $(gpu_images)
+$(addprefix lib/gpu/,libfuseline_la-images.lo): kernels/images.def
+CLEANFILES += kernels/images.def $(gpu_images) $(gpu_images:%=%.d) $(gpu_images:%=%.tmp)
+endif

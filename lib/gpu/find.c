@@ -59,8 +59,8 @@ static fuseline_status open_named(const struct fl_vendor *vendor, const char *pa
 {
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*handle == NULL)
-        return fl_fail(FUSELINE_ERROR_RUNTIME, "%s names %s as the %s runtime, which cannot be opened: %s", who, path, vendor->label,
-                       dlerror());
+        return fl_fail(FUSELINE_ERROR_RUNTIME, "%s names %s as the %s runtime, which cannot be opened: %s", who, path,
+                       vendor->label, dlerror());
     return FUSELINE_OK;
 }
 
@@ -98,8 +98,8 @@ fuseline_status fl_find_functions(const struct fl_vendor *vendor, void *handle, 
     for (const struct fl_symbol *symbol = vendor->symbols; symbol->name != NULL; symbol++) {
         void *address = dlsym(handle, symbol->name);
         if (address == NULL && symbol->required)
-            return fl_fail(FUSELINE_ERROR_RUNTIME, "%s has no function %s; accepted: a %s runtime that has it", *path, symbol->name,
-                           vendor->label);
+            return fl_fail(FUSELINE_ERROR_RUNTIME, "%s has no function %s; accepted: a %s runtime that has it", *path,
+                           symbol->name, vendor->label);
         memcpy((char *)functions + symbol->offset, &address, sizeof address);
     }
     return FUSELINE_OK;

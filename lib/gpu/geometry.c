@@ -25,7 +25,8 @@ static struct fl_division division_by(long long divisor, long long indices)
     while (divisor > 1ll << shift)
         shift++;
     division.shift = shift;
-    division.multiplier = (unsigned)(((1ull << 32) * ((1ull << shift) - (unsigned long long)divisor)) / (unsigned long long)divisor + 1);
+    division.multiplier =
+        (unsigned)(((1ull << 32) * ((1ull << shift) - (unsigned long long)divisor)) / (unsigned long long)divisor + 1);
     return division;
 }
 

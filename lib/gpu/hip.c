@@ -22,10 +22,10 @@ static const char *error_name(const struct fl_functions *functions, int error)
  * (ROCm 5, and kept for old programs since) and that of hipGetDevicePropertiesR0600 (ROCm 6 and newer). So both the
  * offset and what stands there are checked by the text itself.
  */
-#define PROPERTIES_SIZE_MOST  16384
-#define NAME_OFFSET_6         1160
-#define NAME_OFFSET_5         396
-#define ARCHITECTURE_PREFIX   "gfx"
+#define PROPERTIES_SIZE_MOST 16384
+#define NAME_OFFSET_6        1160
+#define NAME_OFFSET_5        396
+#define ARCHITECTURE_PREFIX  "gfx"
 
 static int name_from_properties(int (*get)(void *, int), size_t offset, int index, struct fl_architecture *architecture)
 {

@@ -21,8 +21,8 @@ static fuseline_status launch(struct fl_runtime *runtime, struct fl_device *devi
     void *function, *kernel_parameters[] = {(void *)arguments, &geometry.division, (void *)parameters};
 
     FL_TRY(fl_module_function(runtime, device, op, dtype, geometry.mode, &function));
-    int error = runtime->functions.launch(function, geometry.blocks, 1, 1, FL_BLOCK_THREADS, 1, 1, 0, stream, kernel_parameters,
-                                          NULL);
+    int error =
+        runtime->functions.launch(function, geometry.blocks, 1, 1, FL_BLOCK_THREADS, 1, 1, 0, stream, kernel_parameters, NULL);
     if (__builtin_expect(error != 0, 0)) {
         char name[FL_KERNEL_NAME_SIZE];
         fl_kernel_name(op, dtype, geometry.mode, name);
@@ -41,9 +41,10 @@ static fuseline_status run(const struct fl_vendor *vendor, const struct fl_opera
     if (arguments->rows == 0 || arguments->columns == 0)
         return FUSELINE_OK;
     if (!has_code(vendor->kind))
-        return fl_fail(FUSELINE_ERROR_DEVICE,
-                       "tensors are on %s device %d, but this library was built without any %s code; configure's option %s adds it",
-                       vendor->label, device_id, vendor->label, vendor->option);
+        return fl_fail(
+            FUSELINE_ERROR_DEVICE,
+            "tensors are on %s device %d, but this library was built without any %s code; configure's option %s adds it",
+            vendor->label, device_id, vendor->label, vendor->option);
     FL_TRY(fl_runtime_get(vendor, &runtime));
     FL_TRY(fl_runtime_device(runtime, device_id, &device));
     if ((error = vendor->enter(&runtime->functions, device_id, device->context, &saved)) != 0)

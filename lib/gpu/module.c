@@ -34,9 +34,10 @@ static fuseline_status no_code(const struct fl_runtime *runtime, const struct fl
     for (int k = 0; fl_image_targets[k] != NULL; k++)
         if (fl_image_target_is_for(kind, fl_image_targets[k]))
             fl_text_add(&embedded, "%s%s", embedded.length != 0 ? ", " : "", fl_image_targets[k]);
-    return fl_fail(FUSELINE_ERROR_ARCHITECTURE,
-                   "%s device %d is %s, for which this library has no code; it has code for %s; configure's option %s adds others",
-                   runtime->vendor->label, device->index, device->architecture.name, buffer, runtime->vendor->option);
+    return fl_fail(
+        FUSELINE_ERROR_ARCHITECTURE,
+        "%s device %d is %s, for which this library has no code; it has code for %s; configure's option %s adds others",
+        runtime->vendor->label, device->index, device->architecture.name, buffer, runtime->vendor->option);
 }
 
 static fuseline_status load(struct fl_runtime *runtime, struct fl_device *device, const char *family, enum fl_dtype dtype,

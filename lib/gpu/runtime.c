@@ -45,8 +45,8 @@ fuseline_status fl_runtime_fail(const struct fl_runtime *runtime, int error, con
     const char *name = runtime->vendor->error_name(&runtime->functions, error);
     fl_runtime_forget_error(runtime);
     int lasting = error >= FIRST_LASTING_ERROR && error <= LAST_LASTING_ERROR;
-    return fl_fail(FUSELINE_ERROR_RUNTIME, "%s failed with %s (%d) of %s%s", what, name != NULL ? name : "an unnamed error", error,
-                   runtime->path, lasting ? "; earlier work on the device may have caused it" : "");
+    return fl_fail(FUSELINE_ERROR_RUNTIME, "%s failed with %s (%d) of %s%s", what, name != NULL ? name : "an unnamed error",
+                   error, runtime->path, lasting ? "; earlier work on the device may have caused it" : "");
 }
 
 /* Finds, loads and initialises. Under the lock. */
@@ -81,8 +81,9 @@ fuseline_status fl_runtime_get(const struct fl_vendor *vendor, struct fl_runtime
 
     *result = runtime;
     if (__builtin_expect(atomic_load_explicit(&forked, memory_order_relaxed), 0))
-        return fl_fail(FUSELINE_ERROR_RUNTIME, "the GPU was used before this process was forked, and no GPU runtime survives a fork; "
-                                               "use the GPU only after forking, or start the process by spawning it");
+        return fl_fail(FUSELINE_ERROR_RUNTIME,
+                       "the GPU was used before this process was forked, and no GPU runtime survives a fork; "
+                       "use the GPU only after forking, or start the process by spawning it");
     if (__builtin_expect(atomic_load_explicit(&ready[vendor->kind], memory_order_acquire), 1))
         return FUSELINE_OK;
     pthread_mutex_lock(&fl_gpu_lock);
@@ -134,8 +135,8 @@ fuseline_status fuseline_set_gpu_runtime(const char *path)
     for (int kind = 0; kind < FL_DEVICE_KINDS && path != NULL && status == FUSELINE_OK; kind++)
         if (ready[kind] && fl_find_may_be(runtimes[kind].vendor, path) &&
             dlopen(path, RTLD_NOW | RTLD_NOLOAD) != runtimes[kind].handle)
-            status = fl_fail(FUSELINE_ERROR_RUNTIME, "path: is %s, but %s is in use already; accepted: before the first GPU call", path,
-                             runtimes[kind].path);
+            status = fl_fail(FUSELINE_ERROR_RUNTIME, "path: is %s, but %s is in use already; accepted: before the first GPU call",
+                             path, runtimes[kind].path);
     if (status == FUSELINE_OK)
         status = fl_find_set_hint(path);
     pthread_mutex_unlock(&fl_gpu_lock);
