@@ -10,7 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 tests_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/lib -I$(top_srcdir)/tests
 tests_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_libs = libfuseline.la $(CMOCKA_LIBS) -lm
-EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/internal.h
+EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/internal.h tests/convert_variant.h
 
 # The library's code with a switchable instruction set and a recording GPU side: tests/internal.h.
 check_LTLIBRARIES += libinternal.la
@@ -23,13 +23,37 @@ libinternal_la_LIBADD += libcpu_avx2.la libcpu_avx512.la
 endif
 tests_internal_libs = libinternal.la $(OPENMP_CFLAGS) $(CMOCKA_LIBS) -lm
 
+# The conversions of each instruction set: tests/convert_variant.h.
+convert_cflags = $(AM_CFLAGS) -fvisibility=hidden $(FORMULA_CFLAGS)
+check_LTLIBRARIES += libconvert_base.la
+libconvert_base_la_SOURCES = tests/convert_variant.c
+libconvert_base_la_CPPFLAGS = $(tests_cppflags) -DVARIANT=base
+libconvert_base_la_CFLAGS = $(convert_cflags)
+tests_convert_libs = libconvert_base.la
+if X86_VARIANTS
+check_LTLIBRARIES += libconvert_avx2.la libconvert_avx512.la
+libconvert_avx2_la_SOURCES = tests/convert_variant.c
+libconvert_avx2_la_CPPFLAGS = $(tests_cppflags) -DVARIANT=avx2
+libconvert_avx2_la_CFLAGS = $(convert_cflags) $(AVX2_CFLAGS)
+libconvert_avx512_la_SOURCES = tests/convert_variant.c
+libconvert_avx512_la_CPPFLAGS = $(tests_cppflags) -DVARIANT=avx512
+libconvert_avx512_la_CFLAGS = $(convert_cflags) $(AVX512_CFLAGS)
+tests_convert_libs += libconvert_avx2.la libconvert_avx512.la
+endif
+
 if HAVE_CMOCKA
 C_TESTS = \
+	tests/test_convert \
 	tests/test_ownership \
 	tests/test_plan \
-	tests/test_tensor
+	tests/test_tensor \
+	tests/test_variants
 check_PROGRAMS += $(C_TESTS)
 TESTS += $(C_TESTS)
+
+tests_test_convert_CPPFLAGS = $(tests_cppflags)
+tests_test_convert_CFLAGS = $(tests_cflags)
+tests_test_convert_LDADD = $(tests_convert_libs) $(tests_internal_libs)
 
 tests_test_ownership_CPPFLAGS = $(tests_cppflags)
 tests_test_ownership_CFLAGS = $(tests_cflags)
@@ -42,4 +66,8 @@ tests_test_plan_LDADD = $(tests_internal_libs)
 tests_test_tensor_CPPFLAGS = $(tests_cppflags)
 tests_test_tensor_CFLAGS = $(tests_cflags)
 tests_test_tensor_LDADD = $(tests_libs)
+
+tests_test_variants_CPPFLAGS = $(tests_cppflags)
+tests_test_variants_CFLAGS = $(tests_cflags)
+tests_test_variants_LDADD = $(tests_internal_libs)
 endif

@@ -61,8 +61,8 @@ static inline long double round_to(const struct format *format, long double valu
     return copysignl(rounded, value);
 }
 
-/* Reads one element, at any address. Exact. */
-static inline double load(const struct format *format, const void *from)
+/* Reads one element, at any address. Exact. Not inlined: gcc would warn of the sizes that the caller's format does not have. */
+__attribute__((noinline, unused)) static double load(const struct format *format, const void *from)
 {
     if (format->size == 8) {
         double value;
@@ -89,7 +89,7 @@ static inline double load(const struct format *format, const void *from)
 }
 
 /* Writes the nearest number of the format, at any address. */
-static inline void store(const struct format *format, void *to, long double value)
+__attribute__((noinline, unused)) static void store(const struct format *format, void *to, long double value)
 {
     value = round_to(format, value);
     if (format->size == 8) {
