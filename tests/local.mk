@@ -44,9 +44,13 @@ endif
 if HAVE_CMOCKA
 C_TESTS = \
 	tests/test_convert \
+	tests/test_errors \
+	tests/test_exchange \
 	tests/test_ownership \
 	tests/test_plan \
+	tests/test_select \
 	tests/test_tensor \
+	tests/test_threads \
 	tests/test_variants
 check_PROGRAMS += $(C_TESTS)
 TESTS += $(C_TESTS)
@@ -54,6 +58,14 @@ TESTS += $(C_TESTS)
 tests_test_convert_CPPFLAGS = $(tests_cppflags)
 tests_test_convert_CFLAGS = $(tests_cflags)
 tests_test_convert_LDADD = $(tests_convert_libs) $(tests_internal_libs)
+
+tests_test_errors_CPPFLAGS = $(tests_cppflags)
+tests_test_errors_CFLAGS = $(tests_cflags)
+tests_test_errors_LDADD = $(tests_libs)
+
+tests_test_exchange_CPPFLAGS = $(tests_cppflags)
+tests_test_exchange_CFLAGS = $(tests_cflags)
+tests_test_exchange_LDADD = $(tests_internal_libs)
 
 tests_test_ownership_CPPFLAGS = $(tests_cppflags)
 tests_test_ownership_CFLAGS = $(tests_cflags)
@@ -63,11 +75,28 @@ tests_test_plan_CPPFLAGS = $(tests_cppflags)
 tests_test_plan_CFLAGS = $(tests_cflags)
 tests_test_plan_LDADD = $(tests_internal_libs)
 
+tests_test_select_CPPFLAGS = $(tests_cppflags)
+tests_test_select_CFLAGS = $(tests_cflags)
+tests_test_select_LDADD = $(tests_libs)
+
 tests_test_tensor_CPPFLAGS = $(tests_cppflags)
 tests_test_tensor_CFLAGS = $(tests_cflags)
 tests_test_tensor_LDADD = $(tests_libs)
+
+tests_test_threads_CPPFLAGS = $(tests_cppflags)
+tests_test_threads_CFLAGS = $(tests_cflags) $(OPENMP_CFLAGS)
+tests_test_threads_LDADD = $(tests_libs)
 
 tests_test_variants_CPPFLAGS = $(tests_cppflags)
 tests_test_variants_CFLAGS = $(tests_cflags)
 tests_test_variants_LDADD = $(tests_internal_libs)
 endif
+
+# By hand: every float32 input. See the file's head.
+EXTRA_PROGRAMS = tests/exhaustive
+tests_exhaustive_CPPFLAGS = $(tests_cppflags)
+tests_exhaustive_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS) -O2
+tests_exhaustive_LDADD = libfuseline.la -lm
+CLEANFILES += tests/exhaustive
+exhaustive: tests/exhaustive
+.PHONY: exhaustive

@@ -100,14 +100,21 @@ static void float16_rounds_to_nearest(void **state)
     static const struct {
         double from, right;
     } cases[] = {
-        {1 + 0x1p-11, 1},       {1 + 3 * 0x1p-11, 1 + 4 * 0x1p-11},
-        {65504, 65504},         {65519.996, 65504},
-        {65520, INFINITY},      {-65520, -INFINITY},
-        {3e38, INFINITY},       {0x1p-24, 0x1p-24},
-        {0x1p-25, 0},           {0x1.000002p-25, 0x1p-24},
-        {3 * 0x1p-25, 0x1p-23}, {0x1.ff8p-15, 0x1.ff8p-15},
+        {1 + 0x1p-11, 1},
+        {1 + 3 * 0x1p-11, 1 + 4 * 0x1p-11},
+        {65504, 65504},
+        {65519.996, 65504},
+        {65520, INFINITY},
+        {-65520, -INFINITY},
+        {3e38, INFINITY},
+        {0x1p-24, 0x1p-24},
+        {0x1p-25, 0},
+        {0x1.000002p-25, 0x1p-24},
+        {3 * 0x1p-25, 0x1p-23},
+        {0x1.ff8p-15, 0x1.ff8p-15},
         {0x1.ffcp-15, 0x1p-14},
-        {0x1.ffbffep-15, 0x1.ff8p-15}, {1e-40, 0},
+        {0x1.ffbffep-15, 0x1.ff8p-15},
+        {1e-40, 0},
     };
     FOR_EACH_VARIANT(variant)
     for (int k = 0; k < COUNT(cases); k++)
