@@ -175,17 +175,23 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
 #endif
 
 /*
- * x / (1 + 2^t). Without a fused multiply-add the exponential is a little worse: there the sum's lost part is put right, with the
- * clamped x that t was made of, since an infinite one would make nan of it.
+ * x / (1 + 2^t). In double, and in float without a fused multiply-add, the errors of the sum, of the exponential and of the
+ * division together would pass two units in the last place: there what the sum and the division lost is put right. That takes the
+ * clamped x that t was made of, since an infinite one would make nan of the correction.
  */
 FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_real clamped, fl_exp2_result e)
 {
+#if FL_PRECISION != 16 && !FL_HAS_FMA
     fl_real quotient = fl_name(fl_divide)(x, e.one_plus);
-#if FL_HAS_FMA
-    (void)clamped;
-#else
     fl_real excess = fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
     quotient = excess == 0 ? quotient : quotient - excess; /* a negative zero stays one */
-#endif
     return quotient * e.shrink;
+#elif FL_PRECISION == 64
+    fl_real reciprocal = fl_name(fl_divide)((fl_real)1, e.one_plus);
+    fl_real missing = fl_name(fl_fma)(-e.error, reciprocal, fl_name(fl_fma)(-e.one_plus, reciprocal, (fl_real)1));
+    return fl_name(fl_fma)(x, reciprocal, clamped * reciprocal * missing) * e.shrink;
+#else
+    (void)clamped;
+    return fl_name(fl_divide)(x, e.one_plus) * e.shrink;
+#endif
 }
