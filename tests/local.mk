@@ -41,6 +41,15 @@ libconvert_avx512_la_CFLAGS = $(convert_cflags) $(AVX512_CFLAGS)
 tests_convert_libs += libconvert_avx2.la libconvert_avx512.la
 endif
 
+script_tests = \
+	tests/exports.sh \
+	tests/fastmath.sh \
+	tests/headers.sh \
+	tests/install.sh \
+	tests/needed.sh
+TESTS += $(script_tests)
+EXTRA_DIST += tests/tap.sh $(script_tests)
+
 if HAVE_CMOCKA
 C_TESTS = \
 	tests/test_convert \

@@ -67,16 +67,15 @@ FL_INLINE double fl_power_64(double n)
     return fl_from_bits_64(fl_bits_64(n + (6755399441055744.0 + 1023.0)) << 52);
 }
 
-/* (2^f - 1) / f on [-1/2, 1/2], minimax in the relative error of 2^f: 2^-28.3 with its coefficients
- * rounded to float one after the other, the first to that of ln 2; 2^-55.7 in double. */
+/* ((2^f - 1) / f - ln 2) / f on [-1/2, 1/2], minimax in the relative error of 2^f: 2^-28.3 with its coefficients
+ * rounded to float one after the other; 2^-55.7 in double. ln 2 itself is added last, to the result's full width. */
 FL_INLINE float fl_exp2_tail_32(float f)
 {
     float p = 0.00015327839355450124f;
     p = fl_fma_32(p, f, 0.0013390997191891074f);
     p = fl_fma_32(p, f, 0.0096185030415654182f);
     p = fl_fma_32(p, f, 0.055503595620393753f);
-    p = fl_fma_32(p, f, 0.24022647738456726f);
-    return fl_fma_32(p, f, 0.69314718246459961f);
+    return fl_fma_32(p, f, 0.24022647738456726f);
 }
 FL_INLINE double fl_exp2_tail_64(double f)
 {
@@ -89,8 +88,7 @@ FL_INLINE double fl_exp2_tail_64(double f)
     p = fl_fma_64(p, f, 1.3333558153439973e-03);
     p = fl_fma_64(p, f, 9.6181291076070023e-03);
     p = fl_fma_64(p, f, 5.5504108664790395e-02);
-    p = fl_fma_64(p, f, 2.4022650695910098e-01);
-    return fl_fma_64(p, f, 6.9314718055994570e-01);
+    return fl_fma_64(p, f, 2.4022650695910098e-01);
 }
 
 #define fl_fma_16 fl_fma_32
@@ -99,6 +97,8 @@ FL_INLINE double fl_exp2_tail_64(double f)
 #define FL_MAGIC_64 6755399441055744.0    /* 1.5 * 2^52 */
 #define FL_SPLIT_32 0xfffff000u           /* keeps 12 of float's 24 significant bits */
 #define FL_SPLIT_64 0xfffffffff8000000ull /* keeps 26 of double's 53 */
+#define FL_LN2_32   0.69314718246459961f
+#define FL_LN2_64   6.9314718055994570e-01
 
 #endif /* FL_EXP2_ONCE */
 
@@ -132,9 +132,11 @@ FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
 #if FL_PRECISION == 32
 #define FL_MAGIC FL_MAGIC_32
 #define FL_SPLIT FL_SPLIT_32
+#define FL_LN2   FL_LN2_32
 #else
 #define FL_MAGIC FL_MAGIC_64
 #define FL_SPLIT FL_SPLIT_64
+#define FL_LN2   FL_LN2_64
 #endif
 
 /* x: already clamped to rate->x_least ... rate->x_most. */
@@ -157,12 +159,12 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
     f = (t - n) + error;
     kept = n < rate->exponent_most ? n : rate->exponent_most;
     power = fl_name(fl_power)(kept);
-    tail = fl_name(fl_exp2_tail)(f);
+    tail = f * fl_name(fl_exp2_tail)(f);
     f *= power;
-    r.value = fl_name(fl_fma)(f, tail, power);
+    r.value = fl_name(fl_fma)(f, FL_LN2 + tail, power);
     sum = power + 1;
     lost = 1 - (sum - power); /* what the sum lost, where the power is large */
-    part = fl_name(fl_fma)(f, tail, lost);
+    part = fl_name(fl_fma)(f, FL_LN2, fl_name(fl_fma)(f, tail, lost));
     r.one_plus = sum + part;
     r.error = (sum - r.one_plus) + part;
     r.shrink = fl_name(fl_power)(kept - n);
@@ -171,6 +173,7 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
 
 #undef FL_MAGIC
 #undef FL_SPLIT
+#undef FL_LN2
 
 #endif
 
