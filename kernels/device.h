@@ -93,9 +93,9 @@ FL_INLINE float fl_device_reciprocal(float b)
 /*
  * a / b as the formulas ask for it. b is at least 1 and its reciprocal a normal number; a is any number, inf and nan included.
  *
- * In float: a reciprocal refined once, then the quotient corrected by its remainder, which makes it the correctly rounded one
- * but for rare cases, and for those the error stays within 0.51 units in the last place as long as quotient and remainder are
- * normal numbers. An infinite quotient has no remainder.
+ * In float: a reciprocal refined once, then the quotient corrected by what its product with b is too much, which makes it the
+ * correctly rounded one but for rare cases, and for those the error stays within 0.51 units in the last place as long as
+ * all of these are normal numbers. An infinite quotient stays as it is.
  */
 FL_INLINE float fl_divide_16(float a, float b)
 {
@@ -106,8 +106,8 @@ FL_INLINE float fl_divide_32(float a, float b)
     float r = fl_device_reciprocal(b);
     r = __builtin_fmaf(__builtin_fmaf(-b, r, 1.0f), r, r);
     float quotient = a * r;
-    float remainder = __builtin_fmaf(-b, quotient, a);
-    return remainder == remainder ? __builtin_fmaf(remainder, r, quotient) : quotient;
+    float excess = __builtin_fmaf(b, quotient, -a); /* so, and not the remainder, since then -0 / b stays -0 */
+    return excess == excess ? __builtin_fmaf(-excess, r, quotient) : quotient;
 }
 FL_INLINE double fl_divide_64(double a, double b)
 {
@@ -174,6 +174,7 @@ FL_INLINE float fl_float16_to_float(unsigned short bits)
 }
 FL_INLINE unsigned short fl_float_to_float16(float x)
 {
+    __asm__("" : "+v"(x)); /* clang 19 would merge a product into the conversion as x * y + 0, and -0 would become 0 */
     _Float16 half = (_Float16)x;
     unsigned short bits;
     __builtin_memcpy(&bits, &half, sizeof bits);
