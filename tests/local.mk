@@ -109,3 +109,5 @@ tests_exhaustive_LDADD = libfuseline.la -lm
 CLEANFILES += tests/exhaustive
 exhaustive: tests/exhaustive
 .PHONY: exhaustive
+
+include tests/gpu.mk

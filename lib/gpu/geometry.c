@@ -16,7 +16,7 @@ static int rows_fit_vectors(const struct fl_arguments *arguments, int operands, 
     return 1;
 }
 
-static struct fl_division division_by(long long divisor, long long indices)
+struct fl_division fl_division_by(long long divisor, long long indices)
 {
     struct fl_division division = {0, -1};
     if (indices > (1ll << 32))
@@ -42,10 +42,10 @@ struct fl_geometry fl_geometry(const struct fl_arguments *arguments, int operand
     } else if (arguments->columns % length == 0 && rows_fit_vectors(arguments, operands, length)) {
         geometry.mode = FL_MODE_ROWS;
         steps = arguments->rows * (arguments->columns / length);
-        geometry.division = division_by(arguments->columns / length, steps);
+        geometry.division = fl_division_by(arguments->columns / length, steps);
     } else {
         steps = arguments->rows * arguments->columns;
-        geometry.division = division_by(arguments->columns, steps);
+        geometry.division = fl_division_by(arguments->columns, steps);
     }
     long long blocks = steps / FL_BLOCK_THREADS + (steps % FL_BLOCK_THREADS != 0);
     if (blocks > FL_BLOCKS_MOST)

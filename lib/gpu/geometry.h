@@ -20,6 +20,9 @@ struct fl_geometry {
     struct fl_division division;
 };
 
+/* For the division of indices below `indices` by `divisor`, both at least 1. */
+struct fl_division fl_division_by(long long divisor, long long indices);
+
 /* arguments: at least one element. element_size: bytes, 2 to 8. */
 struct fl_geometry fl_geometry(const struct fl_arguments *arguments, int operands, int element_size);
 

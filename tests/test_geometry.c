@@ -1,0 +1,156 @@
+/* The geometry of launches, on counts that no test machine has the memory for. */
+#include "testing.h"
+
+#include "gpu/geometry.h"
+
+/* A dense call on `columns` elements, all operands aligned. */
+static struct fl_arguments dense(int operands, long long columns)
+{
+    struct fl_arguments arguments = {.rows = 1, .columns = columns};
+    for (int k = 0; k < operands; k++) {
+        arguments.data[k] = (void *)(uintptr_t)(0x7f0000000000 + 0x100000000ll * k);
+        arguments.column_stride[k] = 1;
+    }
+    return arguments;
+}
+
+static struct fl_arguments strided(int operands, long long rows, long long columns, long long row_stride)
+{
+    struct fl_arguments arguments = dense(operands, columns);
+    arguments.rows = rows;
+    for (int k = 0; k < operands; k++)
+        arguments.row_stride[k] = row_stride;
+    return arguments;
+}
+
+static void test_one_vector_a_thread(void **state)
+{
+    (void)state;
+    struct fl_arguments arguments = dense(2, 4 * 256);
+    struct fl_geometry geometry = fl_geometry(&arguments, 2, 4);
+    assert_int_equal(geometry.mode, FL_MODE_VECTOR);
+    assert_int_equal(geometry.blocks, 1);
+    arguments.columns += 4;
+    assert_int_equal(fl_geometry(&arguments, 2, 4).blocks, 2);
+    arguments.columns -= 3; /* elements that fill no vector need no block of their own */
+    assert_int_equal(fl_geometry(&arguments, 2, 4).blocks, 1);
+    arguments = dense(2, 1);
+    assert_int_equal(fl_geometry(&arguments, 2, 8).blocks, 1);
+    assert_int_equal(fl_geometry(&arguments, 2, 8).mode, FL_MODE_VECTOR);
+    arguments = dense(2, 8 * 256);
+    assert_int_equal(fl_geometry(&arguments, 2, 2).blocks, 1);
+    assert_int_equal(fl_geometry(&arguments, 2, 8).blocks, 4);
+}
+
+/* G5, G7, G8, G10, G11: whatever the count, there is a grid, and it has fewer than 2^32 threads. */
+static void test_grid_stays_within_limits(void **state)
+{
+    static const long long counts[] = {1,
+                                       2,
+                                       255,
+                                       256,
+                                       257,
+                                       (1ll << 31) - 1,
+                                       1ll << 31,
+                                       (1ll << 31) + 5,
+                                       (1ll << 32) - 1,
+                                       1ll << 32,
+                                       (1ll << 32) + 7,
+                                       (1ll << 32) + 1024,
+                                       1ll << 33,
+                                       1ll << 36,
+                                       (1ll << 40) + 3,
+                                       1ll << 60};
+    (void)state;
+    for (int k = 0; k < COUNT(counts); k++)
+        for (int size = 2; size <= 8; size *= 2)
+            for (int offset = 0; offset <= size; offset += size) {
+                struct fl_arguments arguments = dense(3, counts[k]);
+                arguments.data[2] = (char *)arguments.data[2] + offset;
+                struct fl_geometry geometry = fl_geometry(&arguments, 3, size);
+                assert_true(geometry.blocks >= 1);
+                assert_true((unsigned long long)geometry.blocks * FL_BLOCK_THREADS < 1ull << 32);
+                assert_true(geometry.blocks <= 0x7fffffff);
+                assert_int_equal(geometry.mode, offset != 0 ? FL_MODE_ELEMENT : FL_MODE_VECTOR);
+            }
+    struct fl_arguments arguments = dense(1, 1ll << 50);
+    assert_int_equal(fl_geometry(&arguments, 1, 2).blocks, (1u << 24) - 1);
+    arguments = strided(2, 1ll << 31, 1ll << 20, 1ll << 21);
+    assert_int_equal(fl_geometry(&arguments, 2, 2).blocks, (1u << 24) - 1);
+}
+
+/* G22, G23: a vector access needs every address that it can touch aligned to 16 bytes. */
+static void test_mode_follows_alignment(void **state)
+{
+    (void)state;
+    struct fl_arguments arguments = strided(3, 10, 64, 128);
+    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ROWS);
+    assert_int_equal(fl_geometry(&arguments, 3, 2).blocks, 1);
+
+    for (int k = 0; k < 3; k++) {
+        arguments = strided(3, 10, 64, 128);
+        arguments.data[k] = (char *)arguments.data[k] + 2;
+        assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ELEMENT);
+        arguments = strided(3, 10, 64, 128);
+        arguments.row_stride[k] = 129;
+        assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ELEMENT);
+        arguments = strided(3, 10, 64, 128);
+        arguments.row_stride[k] = 136;
+        assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ROWS);
+    }
+    arguments = strided(3, 10, 63, 128);
+    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ELEMENT);
+    arguments = strided(2, 9, 5, 5);
+    assert_int_equal(fl_geometry(&arguments, 2, 8).mode, FL_MODE_ELEMENT);
+    arguments = strided(2, 9, 6, 8);
+    assert_int_equal(fl_geometry(&arguments, 2, 8).mode, FL_MODE_ROWS);
+}
+
+/* A repeated value is read as one element, wherever it lies; a repeated row is a row. */
+static void test_broadcast_needs_no_alignment(void **state)
+{
+    (void)state;
+    struct fl_arguments arguments = dense(3, 1000);
+    arguments.column_stride[0] = 0;
+    arguments.data[0] = (char *)arguments.data[0] + 2;
+    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_VECTOR);
+    arguments = strided(3, 10, 64, 128);
+    arguments.column_stride[0] = 0;
+    arguments.row_stride[0] = 1;
+    arguments.data[0] = (char *)arguments.data[0] + 2;
+    arguments.row_stride[1] = 0;
+    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ROWS);
+}
+
+/* The division by multiplication, as the kernels do it, at the ends and around the multiples of many divisors. */
+static void test_division_is_exact(void **state)
+{
+    static const long long divisors[] = {
+        1, 2, 3, 5, 7, 10, 641, 1 << 16, 1000003, 0x7fffffff, 0x80000000ll, 0x80000001ll, 0xfffffffell, 0xffffffffll, 1ll << 32};
+    const long long indices = 1ll << 32;
+    (void)state;
+    for (int k = 0; k < COUNT(divisors); k++) {
+        long long d = divisors[k], step = (indices / 1000 / d + 1) * d;
+        struct fl_division division = fl_division_by(d, indices);
+        assert_in_range(division.shift, 0, 32);
+        for (long long multiple = 0; multiple <= indices; multiple += step)
+            for (long long index = multiple - 1; index <= multiple + 1; index++)
+                if (index >= 0 && index < indices)
+                    assert_int_equal((((unsigned long long)index * division.multiplier >> 32) + (unsigned long long)index) >>
+                                         division.shift,
+                                     index / d);
+    }
+    assert_int_equal(fl_division_by(3, indices + 1).shift, -1); /* beyond 32 bits the kernel is told to divide */
+    struct fl_arguments arguments = strided(2, 1ll << 20, (1ll << 12) + 1, (1ll << 12) + 1);
+    assert_int_equal(fl_geometry(&arguments, 2, 4).division.shift, -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_vector_a_thread),    cmocka_unit_test(test_grid_stays_within_limits),
+        cmocka_unit_test(test_mode_follows_alignment), cmocka_unit_test(test_broadcast_needs_no_alignment),
+        cmocka_unit_test(test_division_is_exact),
+    };
+    return cmocka_run_group_tests_name("geometry of a launch", tests, NULL, NULL);
+}

@@ -1,0 +1,606 @@
+/*
+ * The GPU side on stand-ins for the vendors' runtimes (tests/standin): which one is used, what it is asked, and what becomes of its
+ * errors. Each test runs in a process of its own, since a runtime once found stays.
+ */
+#include "testing.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "standin/standin.h"
+#include "tensors.h"
+
+/* What differs between the vendors, for a test. */
+struct vendor {
+    const char *name;        /* as tests are called */
+    const char *label;       /* as messages have it */
+    const char *library;     /* the stand-in's file */
+    const char *sonames[5];  /* newest first */
+    const char *target;      /* what the targets of its code begin with */
+    const char *unsupported; /* an architecture that nothing is built for, as the stand-in has it */
+    const char *unsupported_name;
+    const char *launch_error, *other_error; /* names of errors 719 and 2 */
+    DLDeviceType device_type;
+};
+
+static const struct vendor hip = {
+    .name = "hip",
+    .label = "ROCm",
+    .library = "libamdhip64.so",
+    .sonames = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
+    .target = "gfx",
+    .unsupported = "gfx1036",
+    .unsupported_name = "gfx1036",
+    .launch_error = "hipErrorLaunchFailure",
+    .other_error = "hipErrorOfStandin",
+    .device_type = kDLROCM,
+};
+static const struct vendor cuda = {
+    .name = "cuda",
+    .label = "CUDA",
+    .library = "libcuda.so",
+    .sonames = {"libcuda.so.1"},
+    .target = "ptx_",
+    .unsupported = "50",
+    .unsupported_name = "sm_50",
+    .launch_error = "CUDA_ERROR_LAUNCH_FAILED",
+    .other_error = "CUDA_ERROR_OF_STANDIN",
+    .device_type = kDLCUDA,
+};
+static const struct vendor *vendor; /* of the test that runs */
+
+static char library[1024]; /* its stand-in's path */
+static struct standin *standin;
+
+static void set_paths(void)
+{
+    const char *folder = getenv("builddir");
+    snprintf(library, sizeof library, "%s/tests/standin/.libs/%s", folder != NULL ? folder : ".", vendor->library);
+}
+
+/* Opens a stand-in, as a framework would, and returns its state. */
+static struct standin *open_standin(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        fail_msg("%s", dlerror());
+    return dlsym(handle, "standin");
+}
+
+/* A copy of the stand-in under another path, which ld.so takes for another library. */
+static const char *copy_of_standin(const char *folder, const char *name)
+{
+    static char paths[4][1100];
+    static int used;
+    char command[2400];
+    char *path = paths[used++];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    snprintf(command, sizeof command, "cp '%s' '%s'", library, path);
+    assert_int_equal(system(command), 0);
+    return path;
+}
+
+/* A new folder, which goes with all others at the end. */
+static const char *temporary_folder(void)
+{
+    static char folders[4][256];
+    static int used;
+    char *folder = folders[used++ % COUNT(folders)];
+    snprintf(folder, sizeof folders[0], "%s/XXXXXX", getenv("FUSELINE_TEST_FOLDER"));
+    assert_non_null(mkdtemp(folder));
+    return folder;
+}
+
+static float memory[3][4096] __attribute__((aligned(16)));
+
+/* A tensor "on the GPU": nothing reads its memory. */
+static DLTensor device_tensor(int operand, int device, int ndim, int64_t *shape, int64_t *strides)
+{
+    DLTensor tensor = tensor_of(memory[operand], FLOAT32, ndim, shape, strides);
+    tensor.device = (DLDevice){vendor->device_type, device};
+    return tensor;
+}
+
+static fuseline_status forward_on(int device)
+{
+    DLTensor x = device_tensor(0, device, 1, DIMS(1000), NULL), y = device_tensor(1, device, 1, DIMS(1000), NULL);
+    return fuseline_swish_forward(&x, 1.0, (void *)0x5eed, &y);
+}
+
+static void test_launch_gets_everything(void **state)
+{
+    (void)state;
+    float rate;
+    DLTensor x = device_tensor(0, 0, 2, DIMS(10, 103), NULL), y = device_tensor(1, 0, 2, DIMS(10, 103), NULL);
+    assert_ok(fuseline_swish_forward(&x, 1.0, (void *)0x5eed, &y));
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 1);
+    assert_string_equal(standin->launch.kernel, "fl_swish_forward_float32_vector");
+    assert_int_equal(standin->launch.device, 0);
+    assert_int_equal(standin->launch.blocks[0], 2); /* 1030 elements, 4 a thread, 256 threads */
+    assert_int_equal(standin->launch.blocks[1] * standin->launch.blocks[2], 1);
+    assert_int_equal(standin->launch.threads[0], FL_BLOCK_THREADS);
+    assert_int_equal(standin->launch.threads[1] * standin->launch.threads[2], 1);
+    assert_int_equal(standin->launch.shared_bytes, 0);
+    assert_ptr_equal(standin->launch.stream, (void *)0x5eed); /* I1 */
+    assert_ptr_equal(standin->launch.arguments.data[0], memory[0]);
+    assert_ptr_equal(standin->launch.arguments.data[1], memory[1]);
+    assert_int_equal(standin->launch.arguments.rows, 1);
+    assert_int_equal(standin->launch.arguments.columns, 1030);
+    memcpy(&rate, standin->launch.parameters, sizeof rate);
+    assert_true(rate == -1.44269504f); /* -log2(e) */
+}
+
+static void test_kernel_follows_operator_dtype_and_mode(void **state)
+{
+    static const DLDataType dtypes[] = {{kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1}, {kDLFloat, 64, 1}};
+    static const char *const names[] = {"float16", "bfloat16", "float32", "float64"};
+    char wanted[128];
+    (void)state;
+    for (int k = 0; k < COUNT(dtypes); k++) {
+        DLTensor dy = device_tensor(0, 0, 2, DIMS(4, 16), DIMS(32, 1)), x = device_tensor(1, 0, 2, DIMS(4, 16), DIMS(32, 1));
+        DLTensor dx = device_tensor(2, 0, 2, DIMS(4, 16), DIMS(32, 1));
+        dy.dtype = x.dtype = dx.dtype = dtypes[k];
+        assert_ok(fuseline_swish_backward(&dy, &x, 1.0, NULL, &dx));
+        snprintf(wanted, sizeof wanted, "fl_swish_backward_%s_rows", names[k]);
+        assert_string_equal(standin->launch.kernel, wanted);
+        assert_int_equal(standin->launch.arguments.rows, 4);
+        assert_int_equal(standin->launch.arguments.row_stride[2], 32);
+        assert_null(standin->launch.stream);
+        x.byte_offset = dtypes[k].bits / 8;
+        assert_ok(fuseline_swish_forward(&x, 1.0, NULL, &dx));
+        snprintf(wanted, sizeof wanted, "fl_swish_forward_%s_element", names[k]);
+        assert_string_equal(standin->launch.kernel, wanted);
+        assert_ptr_equal(standin->launch.arguments.data[0], (char *)memory[1] + dtypes[k].bits / 8);
+    }
+    assert_int_equal(standin->count[STANDIN_LOAD], COUNT(dtypes)); /* one module for both kernels of a dtype */
+}
+
+/* G17, G18: an empty call reaches no runtime at all. */
+static void test_zero_elements_launch_nothing(void **state)
+{
+    (void)state;
+    DLTensor x = device_tensor(0, 0, 2, DIMS(10, 0), NULL), y = device_tensor(1, 0, 2, DIMS(10, 0), NULL);
+    assert_ok(fuseline_swish_forward(&x, 1.0, NULL, &y));
+    for (int k = 0; k < STANDIN_CALLS; k++)
+        assert_int_equal(standin->count[k], 0);
+}
+
+/* I9 and the cost of a call: once warm, a call asks for the current device and launches, nothing else. */
+static void test_warm_call_only_launches(void **state)
+{
+    int before[STANDIN_CALLS];
+    (void)state;
+    assert_ok(forward_on(0)); /* the first makes everything ready */
+    assert_ok(forward_on(0));
+    memcpy(before, standin->count, sizeof before);
+    assert_ok(forward_on(0));
+    for (int k = 0; k < STANDIN_CALLS; k++) {
+        int allowed = k == STANDIN_LAUNCH || k == STANDIN_GET_CURRENT ||
+                      (vendor == &cuda && (k == STANDIN_SET_CURRENT || k == STANDIN_POP_CURRENT)); /* no context was current */
+        assert_in_range(standin->count[k] - before[k], 0, allowed);
+    }
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 3);
+}
+
+/* F8, I4: the tensor's device, not the current one; and that one is current again afterwards. */
+static void test_current_device_is_restored(void **state)
+{
+    (void)state;
+    assert_ok(forward_on(1));
+    assert_int_equal(standin->launch.device, 1);
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->launch.device, 0);
+    void *handle = dlopen(library, RTLD_NOW);
+    if (vendor == &hip) {
+        int current = -1;
+        int (*get)(int *) = (int (*)(int *))dlsym(handle, "hipGetDevice");
+        assert_int_equal(get(&current), 0);
+        assert_int_equal(current, 0);
+    } else {
+        void *current = &current;
+        int (*get)(void **) = (int (*)(void **))dlsym(handle, "cuCtxGetCurrent");
+        assert_int_equal(get(&current), 0);
+        assert_null(current); /* none was current before */
+    }
+    /* After a failed launch, too. */
+    standin->fail[STANDIN_LAUNCH] = 719;
+    assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "719");
+    standin->fail[STANDIN_LAUNCH] = 0;
+    assert_int_equal(standin->count[STANDIN_POP_CURRENT], vendor == &cuda ? standin->count[STANDIN_SET_CURRENT] : 0);
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->launch.device, 0);
+}
+
+static void test_device_index_beyond_the_last(void **state)
+{
+    (void)state;
+    assert_refused(forward_on(2), FUSELINE_ERROR_DEVICE, vendor->label, "device 2", "2 device");
+    standin->devices = 0;
+    assert_refused(forward_on(2), FUSELINE_ERROR_DEVICE, "device 2"); /* as counted when the runtime was found */
+}
+
+static void test_no_device(void **state)
+{
+    (void)state;
+    standin->devices = 0;
+    assert_refused(forward_on(0), FUSELINE_ERROR_DEVICE, vendor->label, "0 device");
+}
+
+/* J1, J9, J11, J12: the device's architecture, the built ones and the option; other devices go on working. */
+static void test_unsupported_architecture(void **state)
+{
+    char first[1024];
+    (void)state;
+    strcpy(standin->architecture[0], vendor->unsupported);
+    assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE, vendor->label, "device 0", vendor->unsupported_name,
+                   vendor->target, vendor == &hip ? "--with-hip-targets" : "--with-ptx");
+    strcpy(first, fuseline_last_error());
+    assert_ok(forward_on(1));
+    assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE, vendor->unsupported_name);
+    assert_string_equal(fuseline_last_error(), first);
+    assert_int_equal(standin->last_error, 0);
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 1);
+}
+
+/* The architecture's name is found in either of HIP's structures, and without its features. */
+static void test_older_properties(void **state)
+{
+    (void)state;
+    standin->old_properties = 1;
+    strcpy(standin->architecture[0], "gfx1036:sramecc+:xnack-");
+    assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE, "is gfx1036, ");
+    standin->fail[STANDIN_ARCHITECTURE] = 1;
+    strcpy(standin->architecture[1], "gfx1036");
+    assert_refused(forward_on(1), FUSELINE_ERROR_ARCHITECTURE, "is Stand-in GPU 1, ");
+}
+
+/* I10: a failed launch is this call's error, by name; the next call is a new chance. */
+static void test_launch_failure(void **state)
+{
+    (void)state;
+    standin->fail[STANDIN_LAUNCH] = 719;
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "launching fl_swish_forward_float32_vector", "device 0",
+                   vendor->launch_error, "(719)", vendor->library);
+    assert_int_equal(standin->last_error, vendor == &hip ? 0 : 719); /* HIP's is cleared; CUDA's driver keeps none */
+    standin->fail[STANDIN_LAUNCH] = 0;
+    assert_ok(forward_on(0));
+}
+
+static void test_other_failures(void **state)
+{
+    static const enum standin_call calls[] = {STANDIN_DEVICE_COUNT, STANDIN_GET_CURRENT, STANDIN_LOAD, STANDIN_FUNCTION};
+    (void)state;
+    for (int k = 0; k < COUNT(calls); k++) {
+        standin->fail[calls[k]] = 2;
+        for (int again = 0; again < 2; again++)
+            assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, vendor->other_error, "(2)", vendor->library);
+        standin->fail[calls[k]] = 0;
+        assert_int_equal(standin->count[STANDIN_LAUNCH], 0);
+    }
+    assert_ok(forward_on(0));
+    if (vendor == &cuda) {
+        standin->fail[STANDIN_RETAIN_CONTEXT] = 2;
+        assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "opening CUDA device 1", "(2)");
+        standin->fail[STANDIN_RETAIN_CONTEXT] = 0;
+        assert_ok(forward_on(1));
+    }
+}
+
+/* I12: what was wrong before us is neither our error nor ours to clear. */
+static void test_stale_error_is_not_ours(void **state)
+{
+    (void)state;
+    standin->last_error = 77;
+    assert_ok(forward_on(0));
+    assert_ok(forward_on(1));
+    assert_int_equal(standin->last_error, 77);
+}
+
+static void test_failed_initialisation(void **state)
+{
+    (void)state;
+    standin->fail[STANDIN_INIT] = 100;
+    for (int again = 0; again < 2; again++)
+        assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "initialising", vendor->label, "(100)", vendor->library);
+    standin->fail[STANDIN_INIT] = 0;
+    assert_ok(forward_on(0));
+}
+
+static void *forward_many(void *data)
+{
+    for (int k = 0; k < 100; k++)
+        if (forward_on(k & 1) != FUSELINE_OK)
+            *(int *)data = 1;
+    return NULL;
+}
+
+static void test_threads_load_once(void **state)
+{
+    pthread_t threads[8];
+    int failures[8] = {0};
+    (void)state;
+    for (int k = 0; k < COUNT(threads); k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, forward_many, &failures[k]), 0);
+    for (int k = 0; k < COUNT(threads); k++) {
+        pthread_join(threads[k], NULL);
+        assert_int_equal(failures[k], 0);
+    }
+    assert_int_equal(standin->count[STANDIN_INIT], 1);
+    assert_int_equal(standin->count[STANDIN_LOAD], 2); /* once per device */
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 800);
+}
+
+/* What the parent's child makes of a call: 0 if all is as it should be. */
+static int in_child(int (*check)(void))
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(check());
+    assert_true(child > 0);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+static int gpu_refused_cpu_works(void)
+{
+    float in[3] = {0}, out[3];
+    DLTensor x = tensor_of(in, FLOAT32, 1, DIMS(3), NULL), y = tensor_of(out, FLOAT32, 1, DIMS(3), NULL);
+    if (forward_on(0) != FUSELINE_ERROR_RUNTIME || strstr(fuseline_last_error(), "fork") == NULL)
+        return 1;
+    return fuseline_swish_forward(&x, 1.0, NULL, &y) != FUSELINE_OK;
+}
+
+static int gpu_works(void)
+{
+    return forward_on(0) != FUSELINE_OK;
+}
+
+/* N8: a runtime does not survive fork. N6: but nothing is wrong with forking first. */
+static void test_fork(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(gpu_works), 0);
+    assert_ok(forward_on(0));
+    assert_int_equal(in_child(gpu_refused_cpu_works), 0);
+    assert_ok(forward_on(0));
+}
+
+static void test_info(void **state)
+{
+    char text[8192], wanted[128];
+    (void)state;
+    strcpy(standin->architecture[1], vendor->unsupported);
+    assert_refused(fuseline_swish_forward(NULL, 1.0, NULL, NULL), FUSELINE_ERROR_ARGUMENT, "NULL");
+    assert_in_range(fuseline_info(text, sizeof text), 1, sizeof text - 1);
+    assert_non_null(strstr(fuseline_last_error(), "NULL")); /* still */
+    assert_non_null(strstr(text, library));
+    snprintf(wanted, sizeof wanted, "{\"index\": 0, \"kind\": \"%s\", \"architecture\": \"%s\", \"supported\": true}",
+             vendor == &hip ? "rocm" : "cuda", vendor == &hip ? "gfx1151" : "sm_90");
+    assert_non_null(strstr(text, wanted));
+    snprintf(wanted, sizeof wanted, "{\"index\": 1, \"kind\": \"%s\", \"architecture\": \"%s\", \"supported\": false}",
+             vendor == &hip ? "rocm" : "cuda", vendor->unsupported_name);
+    assert_non_null(strstr(text, wanted));
+    assert_int_equal(standin->count[STANDIN_RETAIN_CONTEXT] + standin->count[STANDIN_SET_CURRENT], 0);
+}
+
+/* J14, J16: two copies are two runtimes, and a stream belongs to one of them. */
+static void test_two_copies_are_refused(void **state)
+{
+    const char *first = copy_of_standin(temporary_folder(), vendor->library);
+    const char *second = copy_of_standin(temporary_folder(), vendor->library);
+    struct standin *of_first = open_standin(first), *of_second = open_standin(second);
+    (void)state;
+    assert_ptr_not_equal(of_first, of_second);
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "2 copies", vendor->label, first, second, "FUSELINE_GPU_RUNTIME");
+    assert_int_equal(of_first->count[STANDIN_INIT] + of_second->count[STANDIN_INIT], 0);
+    assert_ok(fuseline_set_gpu_runtime(second));
+    assert_ok(forward_on(0));
+    assert_int_equal(of_first->count[STANDIN_LAUNCH], 0);
+    assert_int_equal(of_second->count[STANDIN_LAUNCH], 1);
+}
+
+static void test_environment_is_preferred_to_hint(void **state)
+{
+    const char *hinted = copy_of_standin(temporary_folder(), vendor->library);
+    const char *named = copy_of_standin(temporary_folder(), "renamed.so"); /* any name will do */
+    (void)state;
+    assert_ok(fuseline_set_gpu_runtime(hinted));
+    assert_int_equal(setenv("FUSELINE_GPU_RUNTIME", named, 1), 0);
+    assert_ok(forward_on(0));
+    assert_int_equal(open_standin(named)->count[STANDIN_LAUNCH], 1);
+    assert_int_equal(open_standin(hinted)->count[STANDIN_LAUNCH], 0);
+}
+
+static void test_hint_comes_before_first_use(void **state)
+{
+    const char *other = copy_of_standin(temporary_folder(), vendor->library);
+    (void)state;
+    assert_ok(fuseline_set_gpu_runtime(other));
+    assert_ok(fuseline_set_gpu_runtime(NULL)); /* forgotten */
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 1);
+    assert_refused(fuseline_set_gpu_runtime(other), FUSELINE_ERROR_RUNTIME, other, library);
+    assert_ok(fuseline_set_gpu_runtime(library));
+    assert_ok(fuseline_set_gpu_runtime(NULL));
+}
+
+static void test_named_file_cannot_be_opened(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("FUSELINE_GPU_RUNTIME", "/nowhere/at/all.so", 1), 0);
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "FUSELINE_GPU_RUNTIME", "/nowhere/at/all.so", vendor->label);
+    assert_int_equal(setenv("FUSELINE_GPU_RUNTIME", "libm.so.6", 1), 0); /* a library, but no runtime */
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "libm.so.6", vendor == &hip ? "hipInit" : "cuInit");
+    assert_int_equal(unsetenv("FUSELINE_GPU_RUNTIME"), 0);
+    assert_ok(fuseline_set_gpu_runtime("/nowhere/at/all.so"));
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "fuseline_set_gpu_runtime", "/nowhere/at/all.so");
+    assert_ok(fuseline_set_gpu_runtime(NULL));
+    assert_ok(forward_on(0)); /* the copy in the process */
+}
+
+/* F1: each kind of tensor needs its own vendor's runtime; a name that is plainly the other's is passed over. */
+static void test_other_vendor_is_passed_over(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("FUSELINE_GPU_RUNTIME", vendor == &hip ? "/nowhere/libcuda.so.1" : "/nowhere/libamdhip64.so.7", 1),
+                     0);
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 1);
+}
+
+/* Nothing loaded, nothing named: what the system has, newest first. The folder is on the library path: see `before`. */
+static void test_system_runtime_newest_first(void **state)
+{
+    char text[8192];
+    (void)state;
+    assert_ok(forward_on(0));
+    assert_in_range(fuseline_info(text, sizeof text), 1, sizeof text - 1);
+    assert_non_null(strstr(text, vendor->sonames[0]));
+}
+
+/* Nothing that can be opened: files on the library path that are no libraries hide those of the system. */
+static void test_no_runtime(void **state)
+{
+    (void)state;
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "no", vendor->label, "runtime is loaded", "could be opened",
+                   vendor->library);
+}
+
+/* How a test wants its process to begin. */
+enum start { LOADED, EMPTY, ON_LIBRARY_PATH, HIDDEN };
+
+static const struct scenario {
+    const char *name;
+    CMUnitTestFunction function;
+    enum start start;
+    const struct vendor *only; /* NULL for both */
+} scenarios[] = {
+    {"test_launch_gets_everything", test_launch_gets_everything, LOADED, NULL},
+    {"test_kernel_follows_operator_dtype_and_mode", test_kernel_follows_operator_dtype_and_mode, LOADED, NULL},
+    {"test_zero_elements_launch_nothing", test_zero_elements_launch_nothing, LOADED, NULL},
+    {"test_warm_call_only_launches", test_warm_call_only_launches, LOADED, NULL},
+    {"test_current_device_is_restored", test_current_device_is_restored, LOADED, NULL},
+    {"test_device_index_beyond_the_last", test_device_index_beyond_the_last, LOADED, NULL},
+    {"test_no_device", test_no_device, LOADED, NULL},
+    {"test_unsupported_architecture", test_unsupported_architecture, LOADED, NULL},
+    {"test_older_properties", test_older_properties, LOADED, &hip},
+    {"test_launch_failure", test_launch_failure, LOADED, NULL},
+    {"test_other_failures", test_other_failures, LOADED, NULL},
+    {"test_stale_error_is_not_ours", test_stale_error_is_not_ours, LOADED, NULL},
+    {"test_failed_initialisation", test_failed_initialisation, LOADED, NULL},
+    {"test_threads_load_once", test_threads_load_once, LOADED, NULL},
+    {"test_fork", test_fork, LOADED, NULL},
+    {"test_info", test_info, LOADED, NULL},
+    {"test_two_copies_are_refused", test_two_copies_are_refused, EMPTY, NULL},
+    {"test_environment_is_preferred_to_hint", test_environment_is_preferred_to_hint, EMPTY, NULL},
+    {"test_hint_comes_before_first_use", test_hint_comes_before_first_use, LOADED, NULL},
+    {"test_named_file_cannot_be_opened", test_named_file_cannot_be_opened, LOADED, NULL},
+    {"test_other_vendor_is_passed_over", test_other_vendor_is_passed_over, LOADED, NULL},
+    {"test_system_runtime_newest_first", test_system_runtime_newest_first, ON_LIBRARY_PATH, NULL},
+    {"test_no_runtime", test_no_runtime, HIDDEN, NULL},
+};
+
+/* In its own process: one scenario, reported by the exit status. */
+static int run_alone(const struct scenario *scenario)
+{
+    const struct CMUnitTest test[] = {{scenario->name, scenario->function, NULL, NULL, NULL}};
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* the parent speaks TAP there */
+    set_paths();
+    if (scenario->start == LOADED)
+        standin = open_standin(library);
+    return cmocka_run_group_tests(test, NULL, NULL) != 0;
+}
+
+static void write_no_library(const char *folder, const char *name)
+{
+    char path[1100];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("not a library\n", file);
+    fclose(file);
+}
+
+static void start_process(const struct scenario *scenario)
+{
+    unsetenv("FUSELINE_GPU_RUNTIME");
+    unsetenv("CMOCKA_MESSAGE_OUTPUT");
+    if (scenario->start == ON_LIBRARY_PATH || scenario->start == HIDDEN) {
+        const char *folder = temporary_folder(), *before = getenv("LD_LIBRARY_PATH");
+        char path[4096];
+        for (int k = 0; vendor->sonames[k] != NULL; k++) {
+            if (scenario->start == HIDDEN)
+                write_no_library(folder, vendor->sonames[k]);
+            else if (k < 2)
+                copy_of_standin(folder, vendor->sonames[k]);
+        }
+        snprintf(path, sizeof path, "%s%s%s", folder, before != NULL ? ":" : "", before != NULL ? before : "");
+        setenv("LD_LIBRARY_PATH", path, 1);
+    }
+    execl("/proc/self/exe", "test_gpu_loader", vendor->name, scenario->name, (char *)NULL);
+    _exit(98);
+}
+
+static int has_code_for(const struct vendor *which)
+{
+    char text[8192], quoted[16];
+    snprintf(quoted, sizeof quoted, "\"%s", which->target);
+    fuseline_info(text, sizeof text);
+    return strstr(text, quoted) != NULL;
+}
+
+struct isolated {
+    const struct scenario *scenario;
+    const struct vendor *vendor;
+    char name[128];
+};
+
+static void run_isolated(void **state)
+{
+    const struct isolated *isolated = *state;
+    int status;
+    vendor = isolated->vendor;
+    set_paths();
+    pid_t child = fork();
+    if (child == 0)
+        start_process(isolated->scenario);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct vendor *const vendors[] = {&hip, &cuda};
+    static struct isolated isolated[2 * COUNT(scenarios)];
+    static struct CMUnitTest tests[2 * COUNT(scenarios)];
+    size_t count = 0;
+
+    for (int v = 0; v < 2; v++) {
+        int has_code = argc == 1 && has_code_for(vendors[v]);
+        for (int k = 0; k < COUNT(scenarios); k++) {
+            if (argc == 3 && strcmp(argv[1], vendors[v]->name) == 0 && strcmp(argv[2], scenarios[k].name) == 0) {
+                vendor = vendors[v];
+                return run_alone(&scenarios[k]);
+            }
+            if (!has_code || (scenarios[k].only != NULL && scenarios[k].only != vendors[v]))
+                continue;
+            struct isolated *one = &isolated[count];
+            *one = (struct isolated){&scenarios[k], vendors[v], ""};
+            snprintf(one->name, sizeof one->name, "%s: %s", vendors[v]->name, scenarios[k].name);
+            tests[count++] = (struct CMUnitTest){one->name, run_isolated, NULL, NULL, one};
+        }
+    }
+    char folder[] = "/tmp/fuseline-test-XXXXXX", command[64];
+    if (mkdtemp(folder) == NULL || setenv("FUSELINE_TEST_FOLDER", folder, 1) != 0)
+        return 1;
+    int result = _cmocka_run_group_tests("GPU loader", tests, count, NULL, NULL);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 || result;
+}
