@@ -65,7 +65,7 @@ int hipGetDevicePropertiesR0600(void *result, int device)
 int hipGetDeviceProperties(void *result, int device);
 int hipGetDeviceProperties(void *result, int device)
 {
-    return properties(result, device, 792, 396);
+    return standin.old_properties ? properties(result, device, 792, 396) : failed(STANDIN_INVALID_VALUE);
 }
 
 int hipDeviceGetName(char *name, int size, int device);

@@ -32,7 +32,7 @@ struct standin {
     int devices;
     /* "gfx1151:sramecc-:xnack-" or "90": what each device is. */
     char architecture[STANDIN_DEVICES][32];
-    int old_properties; /* HIP: only the older structure is there */
+    int old_properties; /* HIP: the older structure is there, and not the newer */
 
     int count[STANDIN_CALLS]; /* of calls */
     int fail[STANDIN_CALLS];  /* the error that a call returns, 0 being none */
