@@ -23,7 +23,8 @@ if PYTHON_PACKAGE
 fuselinepythondir = $(pythondir)/fuseline
 fuselinepython_PYTHON = $(python_package)
 fuselineoperatorsdir = $(pythondir)/fuseline/operators
-fuselineoperators_PYTHON = $(python_operators)
+# (nodist, since automake loses the pattern in its own list of what to distribute; EXTRA_DIST has these files.)
+nodist_fuselineoperators_PYTHON = $(python_operators)
 nodist_fuselinepython_PYTHON = bindings/python/fuseline/_config.py
 CLEANFILES += bindings/python/fuseline/_config.py
 
