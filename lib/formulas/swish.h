@@ -3,7 +3,7 @@
  *
  * With E = exp(-beta * x):
  *     swish  = x / (1 + E)
- *     swish' = s * (1 + z * E * s)      where s = 1 / (1 + E), z = beta * x, and E * s = 1 - sigmoid without cancellation
+ *     swish' = s + z * s * (1 - s)      where s = 1 / (1 + E), z = beta * x, and 1 - s = E * s without cancellation
  *
  * Ramachandran, Zoph, Le: Searching for Activation Functions, 2017 (arXiv 1710.05941); beta = 1 is SiLU (Elfwing, Uchibe,
  * Doya 2017), beta = 1.702 the quick GELU (Hendrycks, Gimpel 2016).
@@ -45,7 +45,9 @@ FL_INLINE void fl_name(swish_backward)(fl_real dy, fl_real x, fl_real *dx, const
     fl_real clamped = fl_name(swish_clamp)(x, p);
     fl_exp2_result e = fl_name(fl_exp2)(clamped, &p->rate);
     fl_real s = fl_name(fl_divide)((fl_real)1, e.one_plus);
-    *dx = dy * (s * fl_name(fl_fma)(p->beta * clamped, e.value * s, (fl_real)1) * e.shrink);
+    /* 1 - s, which is exact from s = 1/2 on and carries s's own error, so that much of it cancels; but not where s is near 1. */
+    fl_real rest = s < (fl_real)0.9 ? (fl_real)1 - s : e.value * s;
+    *dx = dy * (fl_name(fl_fma)(p->beta * clamped * s, rest, s) * e.shrink);
 }
 
 #endif
