@@ -104,27 +104,41 @@ def test_float64_sample(device, beta):
     assert checked > 600
 
 
-def backward_errors(function, dy, x, beta):
-    exact = reference.swish_backward(dy, x, beta)
-    error = (function(dy, x, beta).detach().cpu().double() - exact).abs()
-    return error.max().item(), error.mean().item()
+def backward_error(function, dy, x):
+    return (function(dy, x).cpu().double() - reference.swish_backward(dy, x)).abs()
 
 
-def torch_backward(dy, x, beta):
-    assert beta == 1.0
-    return torch.ops.aten.silu_backward(dy, x)
-
-
-@pytest.mark.parametrize("spread", [1.0, 4.0, 30.0])
+@pytest.mark.parametrize("spread", [0.25, 0.5, 1.0, 2.0, 4.0, 30.0])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32"])
 def test_backward_error_is_not_above_pytorchs(device, kind, spread):
     """On the same data, in the mean and at the worst element."""
     generator = torch.Generator().manual_seed(1)
-    x = (torch.randn(300_001, generator=generator) * spread).to(getattr(torch, kind)).to(device)
-    dy = torch.randn(300_001, generator=generator).to(getattr(torch, kind)).to(device)
-    ours, theirs = (backward_errors(function, dy, x, 1.0) for function in (fuseline.swish_backward, torch_backward))
-    assert ours[0] <= theirs[0]
-    assert ours[1] <= theirs[1]
+    x = (torch.randn(1_000_001, generator=generator) * spread).to(getattr(torch, kind)).to(device)
+    dy = torch.randn(1_000_001, generator=generator).to(getattr(torch, kind)).to(device)
+    ours = backward_error(fuseline.swish_backward, dy, x)
+    theirs = backward_error(torch.ops.aten.silu_backward, dy, x)
+    # 16-bit results are rounded once from float on both sides: a tie that falls differently is no error.
+    slack = 1 if kind == "float32" else 1 + 1e-6
+    assert ours.max() <= theirs.max() * slack
+    assert ours.mean() <= theirs.mean() * slack
+
+
+@pytest.mark.parametrize("spread", [0.25, 1.0, 4.0, 30.0])
+def test_backward_float64_error_is_not_above_pytorchs(device, spread):
+    """In the mean, against the 64 significant bits of the x87's extended type."""
+    if np.finfo(np.longdouble).nmant < 63:
+        pytest.skip("needs an extended type to compare with")
+    generator = np.random.default_rng(1)
+    dy, x = generator.normal(size=200_001), generator.normal(size=200_001) * spread
+    wide = x.astype(np.longdouble)
+    s, rest = 1 / (1 + np.exp(-wide)), 1 / (1 + np.exp(wide))
+    exact = dy * s * (1 + wide * rest)
+    arguments = torch.tensor(dy, device=device), torch.tensor(x, device=device)
+    ours, theirs = (
+        np.abs(function(*arguments).cpu().numpy() - exact).mean()
+        for function in (fuseline.swish_backward, torch.ops.aten.silu_backward)
+    )
+    assert ours <= theirs
 
 
 def test_backward_float64_against_120_bits(device):

@@ -40,26 +40,37 @@ class TorchAdapter(Adapter):
     # --- differentiation ---
 
     def call(self, kernel, inputs, scalars, out):
-        # The short way, for ordinary tensors without gradients. Whatever is not quite ordinary goes through the
-        # checks below, which either serve it or say what is wrong.
+        # Ordinary tensors without gradients take the short way. Whatever is not quite ordinary goes through the checks
+        # below, which either serve it or say what is wrong.
         if out is None and self.exchange is not None and self._forward_ad._current_level < 0:
             for tensor in inputs:
-                if type(tensor) not in self._readable_types or tensor.requires_grad or tensor.is_neg():
+                if type(tensor) not in self._readable_types or tensor.requires_grad:
                     break
             else:
-                if (tensor.numel() < _LARGE or tensor.is_cuda) and len(kernel.like) == 1:
-                    output = self._empty_like(inputs[kernel.like[0]])
-                    try:
-                        if kernel.objects(self.exchange, *inputs, *scalars, output) == 0:
-                            return output
-                    except (RuntimeError, BufferError):
-                        pass
+                output = self._quick(kernel, inputs, scalars)
+                if output is not None:
+                    return output
         if self._is_differentiated(kernel, inputs, out):
             return self._apply(kernel, scalars, *inputs)
         try:
             return self.plain(kernel, inputs, scalars, out)
         except _Wrapped:
             return self._apply(kernel, scalars, *inputs)
+
+    def _quick(self, kernel, inputs, scalars):
+        """A kernel through the exchange table, into a new tensor; None if that is not the way for these tensors."""
+        for tensor in inputs:
+            if tensor.is_neg():
+                return None
+        if len(kernel.like) > 1 or (tensor.numel() >= _LARGE and not tensor.is_cuda):
+            return None
+        try:
+            output = self._empty_like(inputs[kernel.like[0]])
+            if kernel.objects(self.exchange, *inputs, *scalars, output) == 0:
+                return output
+        except (RuntimeError, BufferError):
+            pass
+        return None
 
     def _is_differentiated(self, kernel, inputs, out):
         """True if automatic differentiation takes part. Checks the inputs' types on the way."""
@@ -93,9 +104,11 @@ class TorchAdapter(Adapter):
             for tensor in _as_tuple(out):
                 _count_change(self._torch, tensor)
             return out
-        outputs = [self._empty_like(inputs[source]) for source in kernel.like]
-        outputs = self.run(kernel, inputs, scalars, outputs, ())
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        if self.exchange is not None:
+            output = self._quick(kernel, inputs, scalars)
+            if output is not None:
+                return output
+        return super().call(kernel, inputs, scalars, None)
 
     # --- calls ---
 
