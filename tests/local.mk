@@ -110,4 +110,19 @@ CLEANFILES += tests/exhaustive
 exhaustive: tests/exhaustive
 .PHONY: exhaustive
 
+# The C tests under valgrind, which knows neither AVX-512 nor more than a double in long double; fewer inputs, since it is slow.
+# Python's allocator, OpenMP's threads and the like are not ours to mend: only errors and definite losses count.
+VALGRIND = valgrind
+VALGRIND_FLAGS = --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+	--trace-children=yes --child-silent-after-fork=yes
+check-valgrind: all $(check_LTLIBRARIES) $(C_TESTS)
+	@failed=; for test in $(C_TESTS); do \
+	    echo "valgrind $$test"; \
+	    FUSELINE_CPU=avx2 FUSELINE_TEST_THIN=1 OMP_NUM_THREADS=2 CMOCKA_MESSAGE_OUTPUT=TAP \
+	    $(LIBTOOL) --mode=execute $(VALGRIND) $(VALGRIND_FLAGS) ./$$test >$$test.valgrind.log 2>&1 || { \
+	        failed="$$failed $$test"; cat $$test.valgrind.log; }; \
+	done; test -z "$$failed" || { echo "failed under valgrind:$$failed"; exit 1; }
+.PHONY: check-valgrind
+CLEANFILES += $(C_TESTS:%=%.valgrind.log)
+
 include tests/gpu.mk
