@@ -87,8 +87,8 @@ END
 uses_it() {
     flags=$(PKG_CONFIG_SYSROOT_DIR=$1 PKG_CONFIG_LIBDIR=$1$2/pkgconfig pkg-config --cflags --libs fuseline) || return 1
     flags=$(echo "$flags" | sed "s|-I$1\($dlpack_folder\)|-I\1|g") # that header is not ours to install
-    # shellcheck disable=SC2086 # several words
-    $CC "$folder/program.c" $flags -Wl,-rpath,"$1$2" -o "$folder/program" && "$folder/program"
+    # shellcheck disable=SC2086 # several words each
+    $CC $CFLAGS "$folder/program.c" $flags -Wl,-rpath,"$1$2" -o "$folder/program" && "$folder/program"
 }
 dlpack_folder=$(echo "$DLPACK_CPPFLAGS" | sed 's/^-I//')
 

@@ -121,7 +121,7 @@ static void omp_num_threads_is_honoured(void **state)
     (void)state;
 #ifdef _OPENMP
     for (int threads = 1; threads <= 5; threads += 2) {
-        char value[8];
+        char value[16];
         snprintf(value, sizeof value, "%d", threads);
         assert_int_equal(threads_of_a_new_process("OMP_NUM_THREADS", value), threads);
     }
