@@ -60,17 +60,17 @@ static int collapse(const struct fl_tensor *const *operands, int count, struct a
 {
     int left = 0, merged = 0;
     for (int d = 0; d < operands[0]->ndim; d++) {
-        struct axis axis = {.extent = operands[0]->shape[d]};
-        if (axis.extent == 1)
+        if (operands[0]->shape[d] == 1)
             continue;
+        axes[left].extent = operands[0]->shape[d];
         for (int k = 0; k < count; k++)
-            axis.stride[k] = operands[k]->strides[d];
-        int at = left++;
-        while (at > 0 && !lies_outside(&axis, &axes[at - 1], count)) { /* at equal strides a later axis is the inner one */
+            axes[left].stride[k] = operands[k]->strides[d];
+        /* At equal strides a later axis is the inner one. */
+        for (int at = left++; at > 0 && !lies_outside(&axes[at], &axes[at - 1], count); at--) {
+            struct axis inner = axes[at];
             axes[at] = axes[at - 1];
-            at--;
+            axes[at - 1] = inner;
         }
-        axes[at] = axis;
     }
     if (left == 0)
         axes[0] = (struct axis){1, {1, 1, 1, 1, 1}};
