@@ -34,8 +34,8 @@ struct function {
 };
 
 /* Kept until the process ends, as the library under test keeps them. */
-static struct module modules[64];
-static struct function functions[64];
+static struct module modules[STANDIN_DEVICES * 8];
+static struct function functions[STANDIN_DEVICES * 8];
 static atomic_int module_count, function_count;
 
 static struct module *new_module(int device, const void *image, size_t size)

@@ -26,7 +26,7 @@ enum standin_call {
     STANDIN_CALLS
 };
 
-#define STANDIN_DEVICES 4
+#define STANDIN_DEVICES 64
 
 struct standin {
     int devices;

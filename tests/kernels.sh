@@ -1,0 +1,30 @@
+#!/bin/sh
+# The GPU kernels' source on the CPU, for each dtype: kernels.cc. Needs a C++ compiler.
+. "${srcdir:?is set by make check}/tests/tap.sh"
+scratch
+
+cxx=
+for candidate in "$CXX" c++ g++ clang++ clang++-19; do
+    if [ -n "$candidate" ] && echo 'int main() { return 0; }' | $candidate -x c++ - -o "$folder/probe" 2>/dev/null; then
+        cxx=$candidate
+        break
+    fi
+done
+
+# build DTYPE
+build() {
+    ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -c -I"$srcdir/lib" -o "$folder/geometry.o" "$srcdir/lib/gpu/geometry.c" &&
+        ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -c -I"$srcdir/lib" -o "$folder/rate.o" "$srcdir/lib/rate.c" &&
+        $cxx -std=c++17 -O2 -ffp-contract=off -Wall -Wextra -Werror -DFL_DTYPE="$1" -I"$srcdir/lib" -o "$folder/$1" \
+            "$srcdir/tests/kernels.cc" "$folder/geometry.o" "$folder/rate.o" -lm
+}
+
+for dtype in float16 bfloat16 float32 float64; do
+    if [ -n "$cxx" ]; then
+        check "kernels build for $dtype" build "$dtype"
+        check "kernels compute $dtype" "$folder/$dtype"
+    else
+        skip "kernels compute $dtype" "no C++ compiler"
+    fi
+done
+plan
