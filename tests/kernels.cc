@@ -249,8 +249,30 @@ static void check_specials()
     }
 }
 
+/* L29: rounded to nearest, ties to even; past the largest number to inf. */
+static void check_rounding()
+{
+#if FL_PRECISION == 16
+    const int kept = bits - 1;
+    const double cases[][2] = {
+        {1 + std::ldexp(1, -kept - 1), 1},                           /* halfway, to the even number below */
+        {1 + std::ldexp(3, -kept - 1), 1 + std::ldexp(2, -kept)},    /* halfway, to the even one above */
+        {1 + std::ldexp(1.01, -kept - 1), 1 + std::ldexp(1, -kept)}, /* just above */
+        {-1 - std::ldexp(3, -kept - 1), -1 - std::ldexp(2, -kept)},
+        {std::ldexp(1, least - kept - 1), 0}, /* half the least number */
+        {std::ldexp(3, least - kept - 1), std::ldexp(2, least - kept)},
+        {bits == 8 ? 3.39e38 : 65519.0, bits == 8 ? std::ldexp(255, 120) : 65504.0},
+        {bits == 8 ? 3.3962e38 : 65520.0, std::numeric_limits<double>::infinity()},
+    };
+    for (const double(&one)[2] : cases)
+        if (fl_from_memory(fl_to_memory((float)one[0])) != one[1])
+            fail("rounding", -1, fl_from_memory(fl_to_memory((float)one[0])), one[1]);
+#endif
+}
+
 int main()
 {
+    check_rounding();
     check_layouts();
     check_accuracy(1);
     check_accuracy(1.702);
