@@ -50,12 +50,12 @@ def package_folders():
 def share(venv):
     """Writes a .pth file into the environment that adds this Python's package folders behind the environment's own.
 
-    venv's own --system-site-packages would do for a system's Python, but not where this Python is an environment itself."""
+    venv's --system-site-packages would do for a system's Python, but not where this Python is an environment itself."""
     name = "python{}.{}".format(*sys.version_info[:2])
     path = os.path.join(venv, "lib", name, "site-packages", "fuseline-shared-packages.pth")
     with open(path, "w", encoding="utf-8") as file:
         for folder in package_folders():
-            file.write("import site; site.addsitedir({!r})\n".format(folder))
+            file.write(f"import site; site.addsitedir({folder!r})\n")
 
 
 def read_requirements(paths):
@@ -89,7 +89,9 @@ def unmet(paths):
 
 
 def torch_is_shared():
-    return any(os.path.exists(os.path.join(folder, "fuseline-shared-packages.pth")) for folder in site.getsitepackages())
+    return any(
+        os.path.exists(os.path.join(folder, "fuseline-shared-packages.pth")) for folder in site.getsitepackages()
+    )
 
 
 def wanted(paths):
@@ -105,7 +107,7 @@ def owned(venv):
         # pip takes no local versions ("2.9.1+rocm7.1") as constraints for what it would not find anyway.
         if name and not (folder + os.sep).startswith(inside) and "+" not in version:
             versions.setdefault(name, version)
-    return ["{}=={}".format(name, version) for name, version in sorted(versions.items())]
+    return [f"{name}=={version}" for name, version in sorted(versions.items())]
 
 
 def main(action, *arguments):
