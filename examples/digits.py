@@ -97,13 +97,13 @@ def draw(path, runs, difference, data, where):
     from matplotlib.figure import Figure
 
     (our_title, ours, our_accuracy, answers), (their_title, theirs, their_accuracy, _) = runs
-    pixels, labels = data[1].cpu(), data[3].cpu()
+    pixels, labels = data[1].cpu().numpy(), data[3].tolist()
     epochs = range(1, len(ours) + 1)
     figure = Figure(figsize=(8, 7), layout="constrained")
     figure.suptitle("A 64-128-64-10 network learns handwritten digits", fontsize=14)
     strip, curves = figure.subfigures(2, 1, height_ratios=(1, 6))
 
-    for axes, picture, answer, label in zip(strip.subplots(1, 14), pixels, answers.tolist(), labels.tolist()):
+    for axes, picture, answer, label in zip(strip.subplots(1, 14), pixels, answers.tolist(), labels):
         axes.imshow(picture.reshape(8, 8), cmap="gray_r")
         axes.set_title(str(answer), fontsize=11, color="#2b7a3f" if answer == label else "#c02020")
         axes.set_axis_off()

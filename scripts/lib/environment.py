@@ -16,6 +16,7 @@ import sys
 from importlib import metadata
 
 OLDEST_TORCH = (1, 13)
+SHARED = "fuseline-shared-packages.pth"  # in .venv, made by share()
 
 
 def torch_version():
@@ -52,7 +53,7 @@ def share(venv):
 
     venv's --system-site-packages would do for a system's Python, but not where this Python is an environment itself."""
     name = "python{}.{}".format(*sys.version_info[:2])
-    path = os.path.join(venv, "lib", name, "site-packages", "fuseline-shared-packages.pth")
+    path = os.path.join(venv, "lib", name, "site-packages", SHARED)
     with open(path, "w", encoding="utf-8") as file:
         for folder in package_folders():
             file.write(f"import site; site.addsitedir({folder!r})\n")
@@ -89,9 +90,7 @@ def unmet(paths):
 
 
 def torch_is_shared():
-    return any(
-        os.path.exists(os.path.join(folder, "fuseline-shared-packages.pth")) for folder in site.getsitepackages()
-    )
+    return any(os.path.exists(os.path.join(folder, SHARED)) for folder in site.getsitepackages())
 
 
 def wanted(paths):

@@ -88,19 +88,19 @@ such as FUSELINE_PYTHON=/usr/bin/python3."
     note_amd_gpu
 }
 
-# amd_gpu: the architecture of the first AMD GPU that the kernel driver offers for computing, such as gfx1151, or nothing.
-amd_gpu() {
-    { cat /sys/class/kfd/kfd/topology/nodes/*/properties 2>/dev/null || true; } |
-        awk '$1 == "gfx_target_version" && $2 > 0 {
-            printf "gfx%d%x%x\n", $2 / 10000, $2 / 100 % 100, $2 % 100
-            exit
-        }'
+# name_amd_gpu: reads the kernel driver's properties of the machine's compute nodes; prints the architecture of the first GPU,
+# such as gfx1151, or nothing.
+name_amd_gpu() {
+    awk '$1 == "gfx_target_version" && $2 > 0 && !name {
+        name = sprintf("gfx%d%x%x", int($2 / 10000), int($2 / 100) % 100, $2 % 100)
+        print name
+    }'
 }
 
 # note_amd_gpu: says what to do where there is an AMD GPU that PyTorch cannot use.
 note_amd_gpu() {
     local gpu
-    gpu=$(amd_gpu)
+    gpu=$({ cat /sys/class/kfd/kfd/topology/nodes/*/properties 2>/dev/null || true; } | name_amd_gpu)
     [[ -n $gpu ]] || return 0
     "$venv/bin/python" -c 'import sys, torch; sys.exit(torch.version.hip is None)' >/dev/null 2>&1 && return 0
     say ""
