@@ -58,7 +58,7 @@ def test_digits_notices_a_wrong_gradient(load, monkeypatch, tmp_path, capsys):
             return dy * torch.sigmoid(ctx.saved_tensors[0])
 
     monkeypatch.setattr(digits.fuseline, "swish", Wrong.apply)
-    arguments = ["digits.py", "--device", "cpu", "--epochs", "10", "--picture", str(tmp_path / "digits.png")]
+    arguments = ["digits.py", "--device", "cpu", "--epochs", "20", "--picture", str(tmp_path / "digits.png")]
     monkeypatch.setattr(sys, "argv", arguments)
     assert digits.main() == 1
     assert "the loss curves differ" in capsys.readouterr().out
