@@ -1,4 +1,4 @@
-# The scripts, the examples and the benchmarks, for the tarball.
+# The scripts, the examples and the benchmarks, with their tests, for the tarball.
 EXTRA_DIST += \
 	bench/tutorial.py \
 	examples/digits.py \
@@ -13,4 +13,9 @@ EXTRA_DIST += \
 	scripts/quickstart \
 	scripts/requirements.txt \
 	scripts/test \
-	tests/requirements.txt
+	tests/requirements.txt \
+	tests/scripts/conftest.py \
+	tests/scripts/test_counts.py \
+	tests/scripts/test_environment.py \
+	tests/scripts/test_examples.py \
+	tests/scripts/test_prepare.py
