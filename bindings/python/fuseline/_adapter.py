@@ -26,6 +26,10 @@ class Adapter:
         """A new array of the same shape, dtype and device; dense, in the array's dimension order where it has one."""
         raise NotImplementedError
 
+    def can_copy(self, array):
+        """True if `empty_like` and `copy_like` work on arrays of this device."""
+        return True
+
     def copy_like(self, array, model):
         """The array itself if it has the strides of `model`; else a copy of it that has."""
         raise NotImplementedError
@@ -81,7 +85,7 @@ class Adapter:
         Returns: the outputs; others than were passed if those were not the user's and had to be replaced.
         """
         status = self.launch(kernel, inputs, scalars, outputs, given)
-        if status == _errors.STATUS_LAYOUT:
+        if status == _errors.STATUS_LAYOUT and self.can_copy(inputs[kernel.like[0]]):
             message = last_error()
             dense = self.empty_like(inputs[kernel.like[0]])
             copies = [self.copy_like(array, dense) for array in inputs]

@@ -141,6 +141,7 @@ class Import:
     """A tensor taken over from a capsule: the owner of its structure until `release`.
 
     Attributes:
+        name: of the argument, for messages.
         tensor: its DLTensor, valid until `release`.
         writable: False if the producer said read-only, or could not say (a legacy capsule).
     """
@@ -153,6 +154,7 @@ class Import:
         if _set_name(capsule, _USED[found]) != 0:
             raise _errors.ArgumentError(f"{name}: the DLPack capsule could not be marked as used")
         structure = _STRUCTURES[found].from_address(address)
+        self.name = name
         self._address = address
         self._deleter = structure.deleter
         if found == VERSIONED and structure.version.major != MAJOR_VERSION:

@@ -60,16 +60,21 @@ class GenericAdapter(Adapter):
         return array.described if isinstance(array, Tensor) else array.tensor
 
     def empty_like(self, array):
-        like = self.describe("x", array)
+        if isinstance(array, Tensor):
+            return Tensor(array.described)
+        like = array.tensor
         if like.device.device_type in _dlpack.GPU_DEVICE_TYPES:
             raise _errors.DeviceError(
                 f"out: is None, and the data is on a GPU (DLPack device type {like.device.device_type}), where "
                 "fuseline cannot allocate for a library that it does not know; accepted: an array for the result"
             )
-        return Tensor(like)
+        return Tensor(like, array.name)
+
+    def can_copy(self, array):
+        return array.tensor.device.device_type not in _dlpack.GPU_DEVICE_TYPES
 
     def copy_like(self, array, model):
-        described = self.describe("x", array)
+        described = array.tensor
         if described.strides and described.strides[: described.ndim] == list(model.strides):
             return array
         copied = Tensor(model.described)

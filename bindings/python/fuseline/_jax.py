@@ -44,6 +44,11 @@ class JaxAdapter(GenericAdapter):
             raise wrong_object(name, array, _TRACED)
         if not isinstance(array, self._jax.Array):
             raise wrong_object(name, array, self.kind)
+        if array.is_deleted():
+            raise _errors.ArgumentError(f"{name}: was deleted or donated; accepted: an array that still holds its data")
+        devices = array.devices()
+        if len(devices) != 1:
+            raise _errors.DeviceError(f"{name}: is spread over {len(devices)} devices; accepted: one device")
 
     def finish(self, result):
         return self._import(result)

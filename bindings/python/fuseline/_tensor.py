@@ -3,7 +3,7 @@
 import ctypes
 
 from . import _dlpack, _errors
-from ._library import check, functions
+from ._library import check, functions, last_error
 
 _create = functions["fuseline_tensor_create"]
 _copy = functions["fuseline_tensor_copy"]
@@ -35,11 +35,13 @@ class Tensor:
 
     __slots__ = ("_handle", "_described", "__weakref__")
 
-    def __init__(self, like):
-        """An unset tensor of the shape, dtype and dimension order of a DLTensor."""
+    def __init__(self, like, name="like"):
+        """An unset tensor of the shape, dtype and dimension order of a DLTensor, which messages call `name`."""
         self._handle = None
         handle = ctypes.c_void_p()
-        check(_create(like, handle))
+        status = _create(like, handle)
+        if status:
+            raise _errors.from_status(status, last_error().replace("like:", name + ":", 1))
         self._handle = handle
         self._described = _view(handle)[0]
 
