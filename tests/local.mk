@@ -126,3 +126,23 @@ check-valgrind: all $(check_LTLIBRARIES) $(C_TESTS)
 CLEANFILES += $(C_TESTS:%=%.valgrind.log)
 
 include tests/gpu.mk
+
+# The Python tests run on an installed library, by pytest: scripts/test.
+EXTRA_DIST += \
+	tests/python/conftest.py \
+	tests/python/memory.py \
+	tests/python/process.py \
+	tests/python/producers.py \
+	tests/python/reference.py \
+	tests/python/test_cli.py \
+	tests/python/test_cupy.py \
+	tests/python/test_dlpack.py \
+	tests/python/test_gpu.py \
+	tests/python/test_jax.py \
+	tests/python/test_layouts.py \
+	tests/python/test_library.py \
+	tests/python/test_numpy.py \
+	tests/python/test_tensor.py \
+	tests/python/test_threads.py \
+	tests/python/test_torch.py \
+	tests/python/test_values.py

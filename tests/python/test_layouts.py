@@ -1,14 +1,14 @@
-"""Shapes and strides of PyTorch tensors: the same numbers as for contiguous copies, without copies where none is needed."""
+"""Shapes and strides of PyTorch tensors: the same numbers as for contiguous copies, and no needless copies."""
 
 import itertools
 
 import pytest
-import reference
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fuseline
+import reference
 from fuseline import _torch
 
 
@@ -156,7 +156,7 @@ def test_scalar(device):
 
 @pytest.mark.parametrize("offset", range(17))
 def test_alignment(device, dtype, offset):
-    """Base addresses at every element offset, so at every offset from 16 bytes; and bases that are no multiple of the element."""
+    """Base addresses at every element offset, so at every offset from 16 bytes."""
     for length in (1, 15, 16, 33, 1000):
         buffer = normal(length + 17, device=device, dtype=dtype)
         x = buffer[offset : offset + length]

@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 import torch
-from conftest import needs_gpu
 
 import fuseline
+from conftest import needs_gpu
 from fuseline import _call, _torch
 
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-import reference
 import torch
 
 import fuseline
+import reference
 
 BETAS = [1.0, 1.702, -0.5, 0.0, 100.0]
 
@@ -116,7 +116,10 @@ def test_backward_error_is_not_above_pytorchs(device, kind, spread):
     x = (torch.randn(1_000_001, generator=generator) * spread).to(getattr(torch, kind)).to(device)
     dy = torch.randn(1_000_001, generator=generator).to(getattr(torch, kind)).to(device)
     ours = backward_error(fuseline.swish_backward, dy, x)
-    theirs = backward_error(torch.ops.aten.silu_backward, dy, x)
+    try:
+        theirs = backward_error(torch.ops.aten.silu_backward, dy, x)
+    except RuntimeError as error:
+        pytest.skip(str(error))  # old ones lack float16 on the CPU
     # 16-bit results are rounded once from float on both sides: a tie that falls differently is no error.
     slack = 1 if kind == "float32" else 1 + 1e-6
     assert ours.max() <= theirs.max() * slack
@@ -155,7 +158,7 @@ def test_backward_float64_against_120_bits(device):
 def test_special_values_forward(device, dtype):
     """K1, K2: as torch.nn.functional.silu, also in one block with finite values (K13)."""
     x = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0] * 11, dtype=dtype, device=device)
-    y, theirs = fuseline.swish(x), torch.nn.functional.silu(x)
+    y, theirs = fuseline.swish(x), torch.nn.functional.silu(x.double()).to(dtype)
     assert torch.equal(y.isnan(), theirs.isnan())
     known = ~y.isnan()
     torch.testing.assert_close(y[known], theirs[known])
