@@ -1,5 +1,7 @@
 """JAX arrays, concrete ones. On whatever device JAX chose, and on the CPU."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -131,13 +133,18 @@ def test_array_on_several_devices():
 import jax, jax.numpy as jnp, fuseline
 mesh = jax.sharding.Mesh(jax.devices(), ("d",))
 x = jax.device_put(jnp.ones(4), jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("d")))
-try:
-    fuseline.swish(x)
-except fuseline.DeviceError as error:
-    print(error)
+y, z = (jax.device_put(jnp.ones(4), device) for device in jax.devices())
+assert (fuseline.swish_backward(z, z) > 0).all()
+for call in (lambda: fuseline.swish(x), lambda: fuseline.swish_backward(y, z)):
+    try:
+        call()
+    except fuseline.DeviceError as error:
+        print(error)
 """
     environment = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    assert "x: is spread over 2 devices" in run_python(program, **environment)
+    spread, apart = run_python(program, **environment).splitlines()
+    assert spread == "x: is spread over 2 devices; accepted: one device"
+    assert re.fullmatch("dy is on .*:0, but x is on .*:1; accepted: one device", apart)
 
 
 def test_out_is_refused():
@@ -151,8 +158,10 @@ def test_mixed_libraries_are_refused():
 
 
 def test_two_devices():
-    """B13"""
+    """B13: both named, nothing copied."""
     if jax.default_backend() == "cpu":
         pytest.skip("no GPU that JAX can use")
-    with pytest.raises((ValueError, BufferError), match="device|CPU"):
-        fuseline.swish_backward(jax.device_put(jnp.ones(3), jax.devices("cpu")[0]), jnp.ones(3))
+    on_cpu, on_gpu = jax.device_put(jnp.ones(3), jax.devices("cpu")[0]), jnp.ones(3)
+    for dy, x in ((on_cpu, on_gpu), (on_gpu, on_cpu)):
+        with pytest.raises(fuseline.DeviceError, match="dy is on .*, but x is on .*; accepted: one device"):
+            fuseline.swish_backward(dy, x)

@@ -33,7 +33,13 @@ class JaxAdapter(GenericAdapter):
     def compute(self, kernel, inputs, scalars, outputs, given):
         if given:
             raise _errors.ObjectError("out: JAX arrays cannot be written to; accepted: None")
-        if inputs[kernel.like[0]].__dlpack_device__()[0] not in _dlpack.GPU_DEVICE_TYPES:
+        lead, lead_name = inputs[kernel.like[0]], kernel.inputs[kernel.like[0]]
+        for name, array in zip(kernel.inputs, inputs):
+            if array.devices() != lead.devices():
+                raise _errors.DeviceError(
+                    f"{name} is on {_device(array)}, but {lead_name} is on {_device(lead)}; accepted: one device"
+                )
+        if lead.__dlpack_device__()[0] not in _dlpack.GPU_DEVICE_TYPES:
             return super().compute(kernel, inputs, scalars, None, ())
         outputs = [self._jax.numpy.empty_like(inputs[source]) for source in kernel.like]
         launch = _Launch(self, kernel, inputs, scalars, outputs)
@@ -52,6 +58,11 @@ class JaxAdapter(GenericAdapter):
 
     def finish(self, result):
         return self._import(result)
+
+
+def _device(array):
+    (device,) = array.devices()
+    return device
 
 
 class _Launch:
