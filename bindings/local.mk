@@ -16,7 +16,7 @@ python_package = \
 	bindings/python/fuseline/_torch.py
 python_operators = \
 	bindings/python/fuseline/operators/__init__.py \
-	$(OPERATORS:%=bindings/python/fuseline/operators/%.py)
+	bindings/python/fuseline/operators/swish.py
 EXTRA_DIST += $(python_package) $(python_operators) bindings/python/fuseline/_config.py.in
 
 if PYTHON_PACKAGE

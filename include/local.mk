@@ -1,5 +1,6 @@
 fuselineincludedir = $(includedir)/fuseline
 fuselineinclude_HEADERS = \
+	include/fuseline/conventions.h \
 	include/fuseline/fuseline.h \
 	include/fuseline/info.h \
 	include/fuseline/status.h \

@@ -51,6 +51,52 @@ FL_INLINE long long fl_thread_count()
 }
 #endif
 
+/* The calling thread within its block, its block, and the number of blocks. */
+FL_INLINE int fl_block_thread()
+{
+#if defined(__HIP__)
+    return (int)__builtin_amdgcn_workitem_id_x();
+#elif defined(__CUDA__)
+    return (int)__nvvm_read_ptx_sreg_tid_x();
+#else
+    return (int)fl_host_thread;
+#endif
+}
+FL_INLINE unsigned fl_block_index()
+{
+#if defined(__HIP__)
+    return __builtin_amdgcn_workgroup_id_x();
+#elif defined(__CUDA__)
+    return __nvvm_read_ptx_sreg_ctaid_x();
+#else
+    return fl_host_block;
+#endif
+}
+FL_INLINE unsigned fl_block_count()
+{
+    return (unsigned)(fl_thread_count() / FL_BLOCK_THREADS);
+}
+
+/* FL_SHARED marks a variable that a block's threads share; fl_barrier lets each see what all wrote to it before. */
+#if FL_DEVICE_CODE
+#define FL_SHARED static __attribute__((shared))
+#else
+#define FL_SHARED static /* the threads of one block at a time: fl_host_barrier switches between them */
+extern void fl_host_barrier();
+#endif
+FL_INLINE void fl_barrier()
+{
+#if defined(__HIP__)
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#elif defined(__CUDA__)
+    __syncthreads();
+#else
+    fl_host_barrier();
+#endif
+}
+
 /*
  * 2^t and 1 / b by the hardware's approximations: about one unit in the last place. Where 2^t is below the normal range the
  * result is it or 0. b is a normal number whose reciprocal is one too. ("ftz" concerns nothing but subnormal numbers.)
@@ -93,9 +139,8 @@ FL_INLINE float fl_device_reciprocal(float b)
 /*
  * a / b as the formulas ask for it. b is at least 1 and its reciprocal a normal number; a is any number, inf and nan included.
  *
- * In float: a reciprocal refined once, then the quotient corrected by what its product with b is too much, which makes it the
- * correctly rounded one but for rare cases, and for those the error stays within 0.51 units in the last place as long as
- * all of these are normal numbers. An infinite quotient stays as it is.
+ * In float: the quotient by the approximate reciprocal, corrected by what its product with b is too much: the correctly rounded one but
+ * for rare cases, and for those the error stays within 0.51 units in the last place as long as all of these are normal numbers.
  */
 FL_INLINE float fl_divide_16(float a, float b)
 {
@@ -104,10 +149,9 @@ FL_INLINE float fl_divide_16(float a, float b)
 FL_INLINE float fl_divide_32(float a, float b)
 {
     float r = fl_device_reciprocal(b);
-    r = __builtin_fmaf(__builtin_fmaf(-b, r, 1.0f), r, r);
     float quotient = a * r;
     float excess = __builtin_fmaf(b, quotient, -a); /* so, and not the remainder, since then -0 / b stays -0 */
-    return excess == excess ? __builtin_fmaf(-excess, r, quotient) : quotient;
+    return __builtin_fmaf(-__builtin_fmaxf(excess, -3.402823466e+38f), r, quotient); /* inf - inf is nan: any number will do */
 }
 FL_INLINE double fl_divide_64(double a, double b)
 {

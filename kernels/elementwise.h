@@ -6,22 +6,21 @@
  *
  *     #include "elementwise.h"
  *     #include "../lib/formulas/<family>.h"
- *     FL_ELEMENTWISE(<kernel>, <family>, <inputs>, <outputs>)      once for each row of lib/operators.def
+ *     FL_ELEMENTWISE(<kernel>, <family>, <inputs>, <outputs>, <roles>)      once for each row of lib/operators.def
  *
- * and is compiled once per dtype, with FL_DTYPE defined as its name. Each kernel comes in three access modes, named
- * fl_<kernel>_<dtype>_<mode>; lib/gpu/geometry.c chooses:
+ * and is compiled once per pair of dtypes, with FL_OPERAND and FL_RESULT defined as their names. Each kernel comes in several
+ * access modes, named fl_<kernel>_<dtypes>_<mode>; lib/gpu/geometry.c chooses:
  *
- *     vector    one row; every operand contiguous and aligned to 16 bytes, or (inputs) one repeated value
+ *     vector    one row; every operand contiguous and aligned to 16 bytes, or (inputs) one repeated value; of a gated unit, plain
  *     rows      rows whose length and strides are multiples of 16 bytes, all aligned to them; inputs may repeat a value or a row
+ *     pairs     as rows, with gate and up interleaved (kernels of gated units only)
+ *     ..._full  of a gated unit with clamp, offset or biases; those above are for the plain form
  *     element   anything else: one element at a time
  *
  * Every mode strides over what exceeds the grid, so any count works with any grid.
  */
 #ifndef FL_ELEMENTWISE_H
 #define FL_ELEMENTWISE_H
-
-#define FL_PASTE_NAME(kernel, dtype, mode)  fl_##kernel##_##dtype##_##mode
-#define FL_KERNEL_NAME(kernel, dtype, mode) FL_PASTE_NAME(kernel, dtype, mode)
 
 #define FL_PASTE_NUMBER(dtype) FL_NUMBER_##dtype
 #define FL_NUMBER(dtype)       FL_PASTE_NUMBER(dtype)
@@ -30,29 +29,21 @@
 #define FL_NUMBER_float32      3
 #define FL_NUMBER_float64      4
 
-/* The precision to compute in, the type in memory, and the way between them. */
-#if FL_NUMBER(FL_DTYPE) == FL_NUMBER_float16
-#define FL_PRECISION   16
-#define fl_from_memory fl_float16_to_float
-#define fl_to_memory   fl_float_to_float16
-typedef unsigned short fl_stored;
-#elif FL_NUMBER(FL_DTYPE) == FL_NUMBER_bfloat16
-#define FL_PRECISION   16
-#define fl_from_memory fl_bfloat16_to_float
-#define fl_to_memory   fl_float_to_bfloat16
-typedef unsigned short fl_stored;
-#elif FL_NUMBER(FL_DTYPE) == FL_NUMBER_float32
-#define FL_PRECISION 32
-#define fl_from_memory
-#define fl_to_memory
-typedef float fl_stored;
-#elif FL_NUMBER(FL_DTYPE) == FL_NUMBER_float64
+/* "bfloat16", or "bfloat16_float32" where the result's dtype is another than the operands'. */
+#define FL_PASTE_NAME(kernel, dtypes, mode)  fl_##kernel##_##dtypes##_##mode
+#define FL_KERNEL_NAME(kernel, dtypes, mode) FL_PASTE_NAME(kernel, dtypes, mode)
+
+/* The precision to compute in: that of the wider type. */
+#if FL_NUMBER(FL_RESULT) == FL_NUMBER_float64
 #define FL_PRECISION 64
-#define fl_from_memory
-#define fl_to_memory
-typedef double fl_stored;
+#elif FL_NUMBER(FL_OPERAND) == FL_NUMBER_float32 || FL_NUMBER(FL_RESULT) == FL_NUMBER_float32
+#define FL_PRECISION 32
 #else
-#error "define FL_DTYPE as float16, bfloat16, float32 or float64"
+#define FL_PRECISION 16
+#endif
+
+#if FL_PRECISION == 16 && defined(__clang__)
+#pragma clang fp contract(fast)
 #endif
 
 #include "device.h"
@@ -60,87 +51,195 @@ typedef double fl_stored;
 #include "../lib/arguments.h"
 #include "../lib/formulas/exp2.h"
 
-/* Elements of one vector access. */
-#define FL_LENGTH ((int)(FL_VECTOR_BYTES / sizeof(fl_stored)))
+/* The types in memory, and the way between them and fl_real. */
+enum fl_float16 : unsigned short {};
+enum fl_bfloat16 : unsigned short {};
+typedef float fl_float32;
+typedef double fl_float64;
 
-/* What a thread reads or writes at once: a whole vector or one element. */
-template <int length> struct fl_pack {
-    fl_stored element[length];
+FL_INLINE fl_real fl_from_memory(fl_float16 x)
+{
+    return (fl_real)fl_float16_to_float(x);
+}
+FL_INLINE fl_real fl_from_memory(fl_bfloat16 x)
+{
+    return (fl_real)fl_bfloat16_to_float(x);
+}
+FL_INLINE fl_real fl_from_memory(fl_real x)
+{
+    return x;
+}
+FL_INLINE void fl_to_memory(fl_real x, fl_float16 &to)
+{
+    to = (fl_float16)fl_float_to_float16((float)x);
+}
+FL_INLINE void fl_to_memory(fl_real x, fl_bfloat16 &to)
+{
+    to = (fl_bfloat16)fl_float_to_bfloat16((float)x);
+}
+FL_INLINE void fl_to_memory(fl_real x, fl_real &to)
+{
+    to = x;
+}
+
+#define FL_PASTE_TYPE(dtype) fl_##dtype
+#define FL_TYPE(dtype)       FL_PASTE_TYPE(dtype)
+typedef FL_TYPE(FL_OPERAND) fl_operand;
+typedef FL_TYPE(FL_RESULT) fl_result;
+
+/* Elements that a thread works on at once: as many of the narrower type as a vector access holds. */
+#define FL_LENGTH ((int)(FL_VECTOR_BYTES / (sizeof(fl_operand) < sizeof(fl_result) ? sizeof(fl_operand) : sizeof(fl_result))))
+
+/* Neighbours in memory. Whole vectors, which have to be aligned, or one element. */
+template <class T, int length> struct fl_pack {
+    T element[length];
+
+    FL_METHOD void load(const T *from)
+    {
+        if constexpr (length == 1) {
+            element[0] = fl_load(from);
+        } else {
+#pragma GCC unroll 8
+            for (int v = 0; v < (int)(length * sizeof(T) / FL_VECTOR_BYTES); v++) {
+                fl_vector vector = fl_load_vector((const char *)from + v * FL_VECTOR_BYTES);
+                __builtin_memcpy((char *)element + v * FL_VECTOR_BYTES, &vector, sizeof vector);
+            }
+        }
+    }
+    FL_METHOD void store(T *to) const
+    {
+        if constexpr (length == 1) {
+            fl_store(to, element[0]);
+        } else {
+#pragma GCC unroll 8
+            for (int v = 0; v < (int)(length * sizeof(T) / FL_VECTOR_BYTES); v++) {
+                fl_vector vector;
+                __builtin_memcpy(&vector, (const char *)element + v * FL_VECTOR_BYTES, sizeof vector);
+                fl_store_vector((char *)to + v * FL_VECTOR_BYTES, vector);
+            }
+        }
+    }
 };
-FL_INLINE void fl_load_pack(const fl_stored *from, fl_pack<FL_LENGTH> &pack)
+
+/* The values of one operand at the elements that a thread works on. */
+template <int length> struct fl_values {
+    fl_real at[length];
+};
+
+/* Where a step is: the elements `column` ... of `row`. */
+struct fl_place {
+    long long row, column;
+};
+
+/* Reads an operand, or the interleaved pair (parts 2) that begins with it. An absent one reads as 0. */
+template <class T, int length, int parts>
+FL_INLINE void fl_read(const fl_arguments &arguments, int operand, fl_place place, fl_values<length> *values)
 {
-    fl_vector vector = fl_load_vector(from);
-    __builtin_memcpy(&pack, &vector, sizeof pack);
+    const T *from = (const T *)arguments.data[operand];
+    if (from == nullptr || arguments.column_stride[operand] == 0) {
+#pragma GCC unroll 2
+        for (int part = 0; part < parts; part++) {
+            const T *value = (const T *)arguments.data[operand + part];
+            fl_real repeated = value == nullptr ? 0 : fl_from_memory(fl_load(value + place.row * arguments.row_stride[operand]));
+#pragma GCC unroll 16
+            for (int i = 0; i < length; i++)
+                values[part].at[i] = repeated;
+        }
+        return;
+    }
+    fl_pack<T, length * parts> pack;
+    long long step = length == 1 ? arguments.column_stride[operand] : parts;
+    pack.load(from + place.row * arguments.row_stride[operand] + place.column * step);
+#pragma GCC unroll 16
+    for (int i = 0; i < length; i++)
+#pragma GCC unroll 2
+        for (int part = 0; part < parts; part++)
+            values[part].at[i] = fl_from_memory(pack.element[i * parts + part]);
 }
-FL_INLINE void fl_load_pack(const fl_stored *from, fl_pack<1> &pack)
+
+template <class T, int length, int parts>
+FL_INLINE void fl_write(const fl_arguments &arguments, int operand, fl_place place, const fl_values<length> *values)
 {
-    pack.element[0] = fl_load(from);
+    fl_pack<T, length * parts> pack;
+#pragma GCC unroll 16
+    for (int i = 0; i < length; i++)
+#pragma GCC unroll 2
+        for (int part = 0; part < parts; part++)
+            fl_to_memory(values[part].at[i], pack.element[i * parts + part]);
+    long long step = length == 1 ? arguments.column_stride[operand] : parts;
+    pack.store((T *)arguments.data[operand] + place.row * arguments.row_stride[operand] + place.column * step);
 }
-FL_INLINE void fl_store_pack(fl_stored *to, const fl_pack<FL_LENGTH> &pack)
+
+/* True for the first of a pair, and for its second. */
+FL_INLINE constexpr bool fl_begins_pair(char role)
 {
-    fl_vector vector;
-    __builtin_memcpy(&vector, &pack, sizeof vector);
-    fl_store_vector(to, vector);
+    return role == 'g' || role == 'b';
 }
-FL_INLINE void fl_store_pack(fl_stored *to, const fl_pack<1> &pack)
+FL_INLINE constexpr bool fl_ends_pair(char role)
 {
-    fl_store(to, pack.element[0]);
+    return role == 'u' || role == 'c';
 }
 
 /*
- * Reads the packs of all inputs at (row, column), computes, and writes those of all outputs. All reads come before the
- * first write, since an output may be the memory of an input. An input that repeats one value per row takes the same branch
- * in every thread.
+ * Reads all inputs at a place, computes, and writes all outputs. All reads come before the first write, since an output may be the
+ * memory of an input. Whether an input repeats a value is the same in every thread.
  */
-template <class Operator, int length>
-FL_INLINE void fl_element_step(const fl_arguments &arguments, const typename Operator::parameters &parameters, long long row,
-                               long long column)
+template <class Operator, int length, int parts, bool plain>
+FL_INLINE void fl_element_step(const fl_arguments &arguments, const typename Operator::parameters &parameters, fl_place place)
 {
-    fl_pack<length> in[Operator::inputs], out[Operator::outputs];
+    fl_values<length> values[Operator::inputs + Operator::outputs];
 
 #pragma GCC unroll 8
     for (int k = 0; k < Operator::inputs; k++) {
-        const fl_stored *from = (const fl_stored *)arguments.data[k] + row * arguments.row_stride[k];
-        if (arguments.column_stride[k] != 0) {
-            fl_load_pack(from + column, in[k]);
-        } else {
-            fl_stored value = fl_load(from);
-#pragma GCC unroll 8
-            for (int i = 0; i < length; i++)
-                in[k].element[i] = value;
-        }
+        char role = Operator::role(k);
+        if (plain && (role == 'b' || role == 'c'))
+            continue;
+        if (role == 'y')
+            fl_read<fl_result, length, 1>(arguments, k, place, &values[k]);
+        else if (parts == 2 && fl_begins_pair(role))
+            fl_read<fl_operand, length, parts>(arguments, k, place, &values[k]);
+        else if (parts == 1 || !fl_ends_pair(role))
+            fl_read<fl_operand, length, 1>(arguments, k, place, &values[k]);
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < length; i++) {
         fl_real x[Operator::inputs], y[Operator::outputs];
 #pragma GCC unroll 8
         for (int k = 0; k < Operator::inputs; k++)
-            x[k] = fl_from_memory(in[k].element[i]);
-        Operator::compute(x, y, &parameters);
+            x[k] = plain && (Operator::role(k) == 'b' || Operator::role(k) == 'c') ? 0 : values[k].at[i];
+        if constexpr (plain)
+            Operator::compute_plain(x, y, &parameters);
+        else
+            Operator::compute(x, y, &parameters);
 #pragma GCC unroll 8
         for (int k = 0; k < Operator::outputs; k++)
-            out[k].element[i] = fl_to_memory(y[k]);
+            values[Operator::inputs + k].at[i] = y[k];
     }
 #pragma GCC unroll 8
-    for (int k = 0; k < Operator::outputs; k++) {
-        int operand = Operator::inputs + k;
-        fl_store_pack((fl_stored *)arguments.data[operand] + row * arguments.row_stride[operand] + column, out[k]);
+    for (int k = Operator::inputs; k < Operator::inputs + Operator::outputs; k++) {
+        char role = Operator::role(k);
+        if (role == 'y')
+            fl_write<fl_result, length, 1>(arguments, k, place, &values[k]);
+        else if (parts == 2 && fl_begins_pair(role))
+            fl_write<fl_operand, length, parts>(arguments, k, place, &values[k]);
+        else if (parts == 1 || !fl_ends_pair(role))
+            fl_write<fl_operand, length, 1>(arguments, k, place, &values[k]);
     }
 }
 
 /* One row in vectors; the elements that fill no vector go to the first threads, one each. */
-template <class Operator>
+template <class Operator, bool plain>
 FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters)
 {
     long long first = fl_thread_index(), vectors = arguments.columns / FL_LENGTH, tail = vectors * FL_LENGTH + first;
     for (long long index = first; index < vectors; index += fl_thread_count())
-        fl_element_step<Operator, FL_LENGTH>(arguments, parameters, 0, index * FL_LENGTH);
+        fl_element_step<Operator, FL_LENGTH, 1, plain>(arguments, parameters, {0, index * FL_LENGTH});
     if (first < FL_LENGTH && tail < arguments.columns)
-        fl_element_step<Operator, 1>(arguments, parameters, 0, tail);
+        fl_element_step<Operator, 1, 1, plain>(arguments, parameters, {0, tail});
 }
 
 /* Rows in packs of `length`, of which the columns are a multiple. */
-template <class Operator, int length>
+template <class Operator, int length, int parts, bool plain>
 FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division division,
                                const typename Operator::parameters &parameters)
 {
@@ -151,38 +250,60 @@ FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division divisi
             row = (fl_multiply_high((unsigned)index, division.multiplier) + (unsigned long long)index) >> division.shift;
         else
             row = index / width;
-        fl_element_step<Operator, length>(arguments, parameters, row, (index - row * width) * length);
+        fl_element_step<Operator, length, parts, plain>(arguments, parameters, {row, (index - row * width) * length});
     }
 }
 
-/* An operator's formula on arrays of its operands. */
+/* An operator's formula on arrays of its operands, and its plain form. */
 #define FL_COMPUTE_1_1(formula) formula(x[0], &y[0], p)
 #define FL_COMPUTE_2_1(formula) formula(x[0], x[1], &y[0], p)
-#define FL_COMPUTE_3_2(formula) formula(x[0], x[1], x[2], &y[0], &y[1], p)
+#define FL_COMPUTE_4_1(formula) formula(x[0], x[1], x[2], x[3], &y[0], p)
+#define FL_COMPUTE_5_2(formula) formula(x[0], x[1], x[2], x[3], x[4], &y[0], &y[1], p)
+#define FL_PLAIN_4_1(formula)   formula(x[0], x[1], &y[0], p)
+#define FL_PLAIN_5_2(formula)   formula(x[0], x[1], x[2], &y[0], &y[1], p)
 
-#define FL_ELEMENTWISE(kernel, family, input_count, output_count)                                                                \
+#define FL_ELEMENTWISE_MODE(kernel, mode, ...)                                                                                   \
+    FL_KERNEL void FL_KERNEL_NAME(kernel, FL_DTYPES, mode)(fl_arguments arguments, fl_division division,                         \
+                                                           kernel##_operator::parameters parameters)                             \
+    {                                                                                                                            \
+        (void)division, (void)parameters;                                                                                        \
+        __VA_ARGS__;                                                                                                             \
+    }
+
+#define FL_ELEMENTWISE_OPERATOR(kernel, family, input_count, output_count, roles, plain)                                         \
     struct kernel##_operator {                                                                                                   \
         enum { inputs = input_count, outputs = output_count };                                                                   \
         typedef fl_parameters(family) parameters;                                                                                \
+        FL_INLINE constexpr char role(int operand)                                                                               \
+        {                                                                                                                        \
+            return roles[operand];                                                                                               \
+        }                                                                                                                        \
         FL_INLINE void compute(const fl_real *x, fl_real *y, const parameters *p)                                                \
         {                                                                                                                        \
             FL_COMPUTE_##input_count##_##output_count(fl_name(kernel));                                                          \
         }                                                                                                                        \
-    };                                                                                                                           \
-    FL_KERNEL void FL_KERNEL_NAME(kernel, FL_DTYPE, vector)(fl_arguments arguments, fl_division,                                 \
-                                                            kernel##_operator::parameters parameters)                            \
-    {                                                                                                                            \
-        fl_element_vector<kernel##_operator>(arguments, parameters);                                                             \
-    }                                                                                                                            \
-    FL_KERNEL void FL_KERNEL_NAME(kernel, FL_DTYPE, rows)(fl_arguments arguments, fl_division division,                          \
-                                                          kernel##_operator::parameters parameters)                              \
-    {                                                                                                                            \
-        fl_element_rows<kernel##_operator, FL_LENGTH>(arguments, division, parameters);                                          \
-    }                                                                                                                            \
-    FL_KERNEL void FL_KERNEL_NAME(kernel, FL_DTYPE, element)(fl_arguments arguments, fl_division division,                       \
-                                                             kernel##_operator::parameters parameters)                           \
-    {                                                                                                                            \
-        fl_element_rows<kernel##_operator, 1>(arguments, division, parameters);                                                  \
-    }
+        FL_INLINE void compute_plain(const fl_real *x, fl_real *y, const parameters *p)                                          \
+        {                                                                                                                        \
+            plain;                                                                                                               \
+        }                                                                                                                        \
+    };
+
+#define FL_ELEMENTWISE(kernel, family, inputs, outputs, roles)                                                                   \
+    FL_ELEMENTWISE_OPERATOR(kernel, family, inputs, outputs, roles, FL_COMPUTE_##inputs##_##outputs(fl_name(kernel)))            \
+    FL_ELEMENTWISE_MODE(kernel, vector, fl_element_vector<kernel##_operator, true>(arguments, parameters))                       \
+    FL_ELEMENTWISE_MODE(kernel, rows, fl_element_rows<kernel##_operator, FL_LENGTH, 1, true>(arguments, division, parameters))   \
+    FL_ELEMENTWISE_MODE(kernel, element, fl_element_rows<kernel##_operator, 1, 1, true>(arguments, division, parameters))
+
+/* A kernel of a gated unit: its plain form, which takes gate and up interleaved too; and its full one, with clamp, offset and biases. */
+#define FL_ELEMENTWISE_GATED(kernel, family, inputs, outputs, roles)                                                             \
+    FL_ELEMENTWISE_OPERATOR(kernel, family, inputs, outputs, roles, FL_PLAIN_##inputs##_##outputs(fl_name(kernel##_plain)))      \
+    FL_ELEMENTWISE_MODE(kernel, vector, fl_element_vector<kernel##_operator, true>(arguments, parameters))                       \
+    FL_ELEMENTWISE_MODE(kernel, rows, fl_element_rows<kernel##_operator, FL_LENGTH, 1, true>(arguments, division, parameters))   \
+    FL_ELEMENTWISE_MODE(kernel, pairs, fl_element_rows<kernel##_operator, FL_LENGTH, 2, true>(arguments, division, parameters))  \
+    FL_ELEMENTWISE_MODE(kernel, rows_full,                                                                                       \
+                        fl_element_rows<kernel##_operator, FL_LENGTH, 1, false>(arguments, division, parameters))                \
+    FL_ELEMENTWISE_MODE(kernel, pairs_full,                                                                                      \
+                        fl_element_rows<kernel##_operator, FL_LENGTH, 2, false>(arguments, division, parameters))                \
+    FL_ELEMENTWISE_MODE(kernel, element, fl_element_rows<kernel##_operator, 1, 1, false>(arguments, division, parameters))
 
 #endif

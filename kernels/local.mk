@@ -1,16 +1,20 @@
-# Device code: per operator and dtype one image for each kind of target, so that a first call loads no more than it needs.
+# Device code: per operator and pair of dtypes (of operands, of result) one image for each kind of target, so that a first call loads no more than it needs.
 #
-#     kernels/<operator>-<dtype>.hipfb      all AMD targets, in a bundle that AMD's runtime picks from
-#     kernels/<operator>-<dtype>.ptx_75     PTX, for compute capability 7.5 and newer
-#     kernels/<operator>-<dtype>.sm_90      machine code for 9.0, where --with-cuda-targets asks for it
+#     kernels/<operator>-<dtypes>.hipfb     all AMD targets, in a bundle that AMD's runtime picks from
+#     kernels/<operator>-<dtypes>.ptx_75    PTX, for compute capability 7.5 and newer
+#     kernels/<operator>-<dtypes>.sm_90     machine code for 9.0, where --with-cuda-targets asks for it
 #
-# The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
+# <dtypes> is "bfloat16", or "bfloat16_float32" where the result's dtype is another. The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
 gpu_sources = $(OPERATORS:%=kernels/%.hip)
 EXTRA_DIST += kernels/device.h kernels/elementwise.h $(gpu_sources)
 
 if GPU_CODE
-gpu_dtypes = float16 bfloat16 float32 float64
-gpu_modules = $(foreach operator,$(OPERATORS),$(gpu_dtypes:%=kernels/$(operator)-%))
+# The result of a reduction is of its operand's dtype.
+same_dtypes = float16 bfloat16 float32 float64
+mixed_dtypes = float16_float32 bfloat16_float32 float32_float16 float32_bfloat16
+REDUCTIONS = column_sum
+gpu_modules = $(foreach operator,$(OPERATORS),$(same_dtypes:%=kernels/$(operator)-%)) \
+	$(foreach operator,$(filter-out $(REDUCTIONS),$(OPERATORS)),$(mixed_dtypes:%=kernels/$(operator)-%))
 hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb))
 ptx_images = $(foreach number,$(PTX_TARGETS),$(gpu_modules:%=%.ptx_$(number)))
 sm_images = $(foreach number,$(CUDA_TARGETS),$(gpu_modules:%=%.sm_$(number)))
@@ -35,11 +39,12 @@ verbose_ptxas_ = $(verbose_ptxas_@AM_DEFAULT_V@)
 verbose_ptxas_0 = @echo "  PTXAS   " $@;
 verbose_ptxas_1 =
 
-# Of "kernels/swish-float32.ptx_75": the operator, the dtype, the number.
+# Of "kernels/swish-float32.ptx_75": the operator, the dtypes, the number.
 image_operator = $(firstword $(subst -, ,$(notdir $(basename $@))))
-image_dtype = $(lastword $(subst -, ,$(notdir $(basename $@))))
+image_dtypes = $(lastword $(subst -, ,$(notdir $(basename $@))))
 image_number = $(lastword $(subst _, ,$(suffix $@)))
-image_compile = -DFL_DTYPE=$(image_dtype) -MD -MP -MT $@ -MF $@.d -o $@.tmp $(srcdir)/kernels/$(image_operator).hip && \
+image_compile = -DFL_DTYPES=$(image_dtypes) -DFL_OPERAND=$(firstword $(subst _, ,$(image_dtypes))) \
+	-DFL_RESULT=$(lastword $(subst _, ,$(image_dtypes))) -MD -MP -MT $@ -MF $@.d -o $@.tmp $(srcdir)/kernels/$(image_operator).hip && \
 	mv $@.tmp $@
 
 $(hip_images): Makefile
@@ -57,8 +62,8 @@ $(sm_images): Makefile $(ptx_images)
 
 kernels/images.def: Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && printf '%s\n' $(gpu_images) | $(AWK) -F '[/.-]' '{ \
-	    split($$4, kind, "_"); sub(/fb$$/, "", kind[1]); \
-	    printf "FL_IMAGE(%s, %s, %s, %d, \"%s\")\n", $$2, toupper($$3), toupper(kind[1]), kind[2], $$0 }' > $@.tmp && \
+	    split($$4, kind, "_"); sub(/fb$$/, "", kind[1]); dtypes = split(toupper($$3), dtype, "_"); \
+	    printf "FL_IMAGE(%s, %s, %s, %s, %d, \"%s\")\n", $$2, dtype[1], dtype[dtypes], toupper(kind[1]), kind[2], $$0 }' > $@.tmp && \
 	mv $@.tmp $@
 
 libfuseline_la_SOURCES += kernels/embed.S

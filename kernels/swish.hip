@@ -2,5 +2,5 @@
 
 #include "../lib/formulas/swish.h"
 
-FL_ELEMENTWISE(swish_forward, swish, 1, 1)
-FL_ELEMENTWISE(swish_backward, swish, 2, 1)
+FL_ELEMENTWISE(swish_forward, swish, 1, 1, "xy")
+FL_ELEMENTWISE(swish_backward, swish, 2, 1, "yxx")

@@ -1,16 +1,20 @@
-/* The dispatcher: from checked operands to the implementation for their device. */
+/* The dispatcher: from a call's tensors to checked operands, and to the implementation for their device. */
+#include <string.h>
+
 #include "cpu/cpu.h"
 #include "gpu/gpu.h"
 #include "operator.h"
+#include "part.h"
 #include "plan.h"
 
 const struct fl_operator fl_operators[FL_OPERATORS] = {
-#define FL_OPERATOR(kernel, family, inputs, outputs, ...) {FL_INDEX_##kernel, #kernel, #family, inputs, outputs, {__VA_ARGS__}},
+#define FL_ROW(kernel, family, kind, inputs, outputs, roles) {FL_INDEX_##kernel, #kernel, #family, kind, inputs, outputs, roles},
+#define FL_OPERATOR(kernel, family, inputs, outputs, roles)  FL_ROW(kernel, family, FL_ELEMENTWISE_KIND, inputs, outputs, roles)
+#define FL_REDUCTION(kernel, family, inputs, outputs, roles) FL_ROW(kernel, family, FL_REDUCTION_KIND, inputs, outputs, roles)
 #include "operators.def"
-#undef FL_OPERATOR
 };
 
-typedef fuseline_status device_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+typedef fuseline_status device_run(const struct fl_operator *op, struct fl_types types, int device_id,
                                    const struct fl_arguments *arguments, const void *parameters, size_t parameters_size,
                                    void *stream);
 
@@ -20,20 +24,63 @@ static device_run *const device_runs[FL_DEVICE_KINDS] = {
     [FL_ROCM] = fl_rocm_run,
 };
 
-fuseline_status fl_run(const struct fl_operator *op, const DLTensor *const *tensors, const struct fl_parameters *parameters,
-                       void *stream)
+/*
+ * The operands that have a role's kind of dtype must agree; and a result may differ from the operands where one of the two is
+ * float32 and the other a 16-bit type.
+ */
+static fuseline_status check_types(const struct fl_operator *op, const struct fl_tensor *const *operands, struct fl_types *types)
 {
-    struct fl_tensor operands[FL_OPERANDS_MOST];
-    struct fl_arguments arguments;
+    const struct fl_tensor *operand = NULL, *result = NULL;
+    for (int k = 0; k < op->inputs + op->outputs; k++) {
+        const struct fl_tensor *tensor = operands[k], **first = op->roles[k] == 'y' ? &result : &operand;
+        if (tensor == NULL)
+            continue;
+        if (*first == NULL)
+            *first = tensor;
+        else if (tensor->dtype != (*first)->dtype)
+            return fl_fail(FUSELINE_ERROR_DTYPE, "%s: dtype is %s, but %s is %s; accepted: the same dtype", tensor->name,
+                           fl_dtype_name[tensor->dtype], (*first)->name, fl_dtype_name[(*first)->dtype]);
+    }
+    types->operand = operand->dtype;
+    types->result = result != NULL ? result->dtype : operand->dtype;
+    if (types->operand == types->result || (types->operand == FL_FLOAT32 && fl_dtype_size[types->result] == 2) ||
+        (types->result == FL_FLOAT32 && fl_dtype_size[types->operand] == 2))
+        return FUSELINE_OK;
+    return fl_fail(FUSELINE_ERROR_DTYPE, "%s: dtype is %s, but %s is %s; accepted: the same dtype, or float32 with a 16-bit type",
+                   result->name, fl_dtype_name[types->result], operand->name, fl_dtype_name[types->operand]);
+}
 
+fuseline_status fl_run(const struct fl_call *call, const DLTensor *const *tensors, void *stream)
+{
+    const struct fl_operator *op = call->op;
+    struct fl_tensor views[FL_OPERANDS_MOST];
+    const struct fl_tensor *operands[FL_OPERANDS_MOST] = {NULL};
+    struct fl_arguments arguments;
+    struct fl_types types;
+
+    for (int k = 0; k < op->inputs + op->outputs; k++) {
+        struct fl_source source = call->sources[k];
+        if (source.part == FL_ABSENT)
+            continue;
+        FL_TRY(fl_tensor_check(tensors[source.tensor], call->names[source.tensor], &views[k]));
+        FL_TRY(fl_part_take(&views[k], source.part));
+        operands[k] = &views[k];
+    }
     for (int k = 0; k < op->inputs + op->outputs; k++)
-        FL_TRY(fl_tensor_check(tensors[k], op->names[k], &operands[k]));
-    FL_TRY(fl_plan(operands, op->inputs, op->outputs, &arguments));
+        if (operands[k] != NULL && strchr("bcs", op->roles[k]) != NULL)
+            FL_TRY(fl_part_per_column(&views[k], operands[op->roles[0] == 'y' ? 1 : 0]));
+    FL_TRY(check_types(op, operands, &types));
+    if (op->kind == FL_REDUCTION_KIND)
+        FL_TRY(fl_plan_reduction(operands[0], operands[1], &arguments));
+    else
+        FL_TRY(fl_plan(operands, op->inputs, op->outputs, &arguments));
     if (arguments.columns == 0)
         return FUSELINE_OK;
 
-    int is_double = operands[0].dtype == FL_FLOAT64;
-    return device_runs[operands[0].device_kind](op, operands[0].dtype, operands[0].device_id, &arguments,
-                                                is_double ? parameters->double_precision : parameters->single_precision,
-                                                is_double ? parameters->double_size : parameters->single_size, stream);
+    arguments.plain = call->plain;
+
+    int is_double = types.operand == FL_FLOAT64;
+    return device_runs[operands[0]->device_kind](op, types, operands[0]->device_id, &arguments,
+                                                 is_double ? call->double_precision : call->single_precision,
+                                                 is_double ? call->double_size : call->single_size, stream);
 }

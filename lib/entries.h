@@ -1,11 +1,11 @@
 /*
  * The public entries of an operator, written once for all operators.
  *
- * FL_ENTRIES_<inputs>_<outputs>(kernel, family, scalars, values, operands ...) defines the four functions that
- * include/fuseline/<family>.h declares for a kernel: the borrowing one, _managed, _versioned and _objects. The operator's
- * file supplies
+ * FL_UNARY_ENTRIES(family, scalars, values) and FL_GATED_ENTRIES(family, scalars, values) define the eight functions that
+ * include/fuseline/<family>.h declares: forward and backward, each borrowing, _managed, _versioned and _objects. The
+ * operator's file supplies
  *
- *     static fuseline_status <family>_prepare(scalars, struct <family>_parameters *parameters)
+ *     static fuseline_status <family>_prepare(scalars, struct <family>_parameters *prepared)
  *
  * which checks the scalars and fills the parameters for both precisions.
  *
@@ -15,6 +15,7 @@
 #define FL_ENTRIES_H
 
 #include <fuseline/fuseline.h>
+#include <math.h>
 
 #include "operator.h"
 
@@ -27,49 +28,81 @@
 
 #define FL_UNPACK(...) __VA_ARGS__
 
-#define FL_PREPARE(kernel, family, values)                                                                                       \
-    const struct fl_operator *op = &fl_operators[FL_INDEX_##kernel];                                                             \
+/* Begins an entry: the call with its parameters, and `ready`, how their preparation went. */
+#define FL_BEGIN(kernel, family, values, ...)                                                                                    \
     struct family##_parameters prepared;                                                                                         \
-    const struct fl_parameters parameters = {&prepared.in_float, &prepared.in_double, sizeof prepared.in_float,                  \
-                                             sizeof prepared.in_double};                                                         \
+    struct fl_call call = {.op = &fl_operators[FL_INDEX_##kernel],                                                               \
+                           .single_precision = &prepared.in_float,                                                               \
+                           .double_precision = &prepared.in_double,                                                              \
+                           .single_size = sizeof prepared.in_float,                                                              \
+                           .double_size = sizeof prepared.in_double,                                                             \
+                           __VA_ARGS__};                                                                                         \
     fuseline_status ready = family##_prepare(FL_UNPACK values & prepared)
 
-/* declare(T) gives the parameter list of pointers to T, with the scalars in between; `all` lists their names. */
-#define FL_ENTRIES(kernel, family, values, declare_inputs, declare_outputs, scalars, all)                                        \
-    fuseline_status fuseline_##kernel(declare_inputs(const DLTensor), FL_UNPACK scalars void *stream, declare_outputs(DLTensor)) \
+/*
+ * One kernel's four entries. inputs(T) and outputs(T) declare the tensors as pointers to T, `all` lists them; `finish` completes
+ * the call, given which tensors are there.
+ */
+#define FL_ENTRIES(kernel, family, scalars, values, inputs, outputs, all, finish, ...)                                           \
+    fuseline_status fuseline_##kernel(inputs(const DLTensor), FL_UNPACK scalars void *stream, outputs(DLTensor))                 \
     {                                                                                                                            \
-        FL_PREPARE(kernel, family, values);                                                                                      \
+        FL_BEGIN(kernel, family, values, __VA_ARGS__);                                                                           \
         FL_TRY(ready);                                                                                                           \
-        return fl_run(op, (const DLTensor *[]){FL_UNPACK all}, &parameters, stream);                                             \
+        FL_TRY(finish);                                                                                                          \
+        return fl_run(&call, (const DLTensor *[]){FL_UNPACK all}, stream);                                                       \
     }                                                                                                                            \
-    fuseline_status fuseline_##kernel##_managed(declare_inputs(DLManagedTensor), FL_UNPACK scalars void *stream,                 \
-                                                declare_outputs(DLManagedTensor))                                                \
+    fuseline_status fuseline_##kernel##_managed(inputs(DLManagedTensor), FL_UNPACK scalars void *stream,                         \
+                                                outputs(DLManagedTensor))                                                        \
     {                                                                                                                            \
-        FL_PREPARE(kernel, family, values);                                                                                      \
-        return fl_run_managed(op, ready, (DLManagedTensor *[]){FL_UNPACK all}, &parameters, stream);                             \
+        FL_BEGIN(kernel, family, values, __VA_ARGS__);                                                                           \
+        ready = ready == FUSELINE_OK ? finish : ready;                                                                           \
+        return fl_run_managed(&call, ready, (DLManagedTensor *[]){FL_UNPACK all}, stream);                                       \
     }                                                                                                                            \
-    fuseline_status fuseline_##kernel##_versioned(declare_inputs(DLManagedTensorVersioned), FL_UNPACK scalars void *stream,      \
-                                                  declare_outputs(DLManagedTensorVersioned))                                     \
+    fuseline_status fuseline_##kernel##_versioned(inputs(DLManagedTensorVersioned), FL_UNPACK scalars void *stream,              \
+                                                  outputs(DLManagedTensorVersioned))                                             \
     {                                                                                                                            \
-        FL_PREPARE(kernel, family, values);                                                                                      \
-        return fl_run_versioned(op, ready, (DLManagedTensorVersioned *[]){FL_UNPACK all}, &parameters, stream);                  \
+        FL_BEGIN(kernel, family, values, __VA_ARGS__);                                                                           \
+        ready = ready == FUSELINE_OK ? finish : ready;                                                                           \
+        return fl_run_versioned(&call, ready, (DLManagedTensorVersioned *[]){FL_UNPACK all}, stream);                            \
     }                                                                                                                            \
-    fuseline_status fuseline_##kernel##_objects(const struct DLPackExchangeAPI *api, declare_inputs(void),                       \
-                                                FL_UNPACK scalars declare_outputs(void))                                         \
+    fuseline_status fuseline_##kernel##_objects(const struct DLPackExchangeAPI *api, inputs(void),                               \
+                                                FL_UNPACK scalars outputs(void))                                                 \
     {                                                                                                                            \
-        FL_PREPARE(kernel, family, values);                                                                                      \
+        FL_BEGIN(kernel, family, values, __VA_ARGS__);                                                                           \
         FL_TRY(ready);                                                                                                           \
-        return fl_run_objects(op, api, (void *[]){FL_UNPACK all}, &parameters);                                                  \
+        FL_TRY(finish);                                                                                                          \
+        return fl_run_objects(&call, api, (void *[]){FL_UNPACK all});                                                            \
     }
 
-/* The operands' names do not matter here: the table's row has those that messages use. */
-#define FL_OPERANDS_A(T)  T *a
-#define FL_OPERANDS_AB(T) T *a, T *b
-#define FL_OPERANDS_Y(T)  T *y
+/* y = a(x); dx = dy * a'(x). */
+#define FL_DECLARE_X(T)    T *x
+#define FL_DECLARE_DY_X(T) T *dy, T *x
+#define FL_DECLARE_Y(T)    T *y
+#define FL_DECLARE_DX(T)   T *dx
+#define FL_UNARY_ENTRIES(family, scalars, values)                                                                                \
+    FL_ENTRIES(family##_forward, family, scalars, values, FL_DECLARE_X, FL_DECLARE_Y, (x, y), FUSELINE_OK, .tensors = 2,         \
+               .outputs = 1, .names = {"x", "y"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}})                                     \
+    FL_ENTRIES(family##_backward, family, scalars, values, FL_DECLARE_DY_X, FL_DECLARE_DX, (dy, x, dx), FUSELINE_OK,             \
+               .tensors = 3, .outputs = 1, .names = {"dy", "x", "dx"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}, {2, FL_WHOLE}})
 
-#define FL_ENTRIES_1_1(kernel, family, scalars, values)                                                                          \
-    FL_ENTRIES(kernel, family, values, FL_OPERANDS_A, FL_OPERANDS_Y, scalars, (a, y))
-#define FL_ENTRIES_2_1(kernel, family, scalars, values)                                                                          \
-    FL_ENTRIES(kernel, family, values, FL_OPERANDS_AB, FL_OPERANDS_Y, scalars, (a, b, y))
+/* y = a(gate) * up and its gradients, in the forms that fl_gated_forward and fl_gated_backward tell apart. */
+#define FL_DECLARE_GATED(T)          T *gate, T *up, T *bias
+#define FL_DECLARE_DY_GATED(T)       T *dy, T *gate, T *up, T *bias
+#define FL_DECLARE_GATED_GRADIENT(T) T *dgate, T *dup
+#define FL_GATED_ENTRIES(family, scalars, values)                                                                                \
+    FL_ENTRIES(family##_forward, family, (fuseline_packing packing, FL_UNPACK scalars), values, FL_DECLARE_GATED, FL_DECLARE_Y,  \
+               (gate, up, bias, y), fl_gated_forward(&call, FL_IS_PLAIN, up != NULL, bias != NULL, packing), .tensors = 4,       \
+               .outputs = 1, .names = {"gate", "up", "bias", "y"})                                                               \
+    FL_ENTRIES(family##_backward, family, (fuseline_packing packing, FL_UNPACK scalars), values, FL_DECLARE_DY_GATED,            \
+               FL_DECLARE_GATED_GRADIENT, (dy, gate, up, bias, dgate, dup),                                                      \
+               fl_gated_backward(&call, FL_IS_PLAIN, up != NULL, bias != NULL, dup != NULL, packing), .tensors = 6,              \
+               .outputs = 2, .names = {"dy", "gate", "up", "bias", "dgate", "dup"})
+
+#define FL_IS_PLAIN (isinf(prepared.in_double.limit) && prepared.in_double.offset == 0)
+
+/* Fill call->sources: which tensor, or half of one, each operand of a gated kernel is; and call->plain. */
+fuseline_status fl_gated_forward(struct fl_call *call, int is_plain, int has_up, int has_bias, fuseline_packing packing);
+fuseline_status fl_gated_backward(struct fl_call *call, int is_plain, int has_up, int has_bias, int has_dup,
+                                  fuseline_packing packing);
 
 #endif

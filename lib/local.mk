@@ -8,10 +8,12 @@ core_sources = \
 	lib/entries.h \
 	lib/exchange.c \
 	lib/host_tensor.c \
+	lib/gated.c lib/gated.h \
 	lib/info.c \
 	lib/operator.h \
 	lib/operators.def \
 	lib/ownership.c \
+	lib/part.c lib/part.h \
 	lib/plan.c lib/plan.h \
 	lib/rate.c lib/rate.h \
 	lib/status.c lib/status.h \
@@ -21,6 +23,7 @@ core_sources = \
 	lib/cpu/run.c \
 	lib/cpu/select.h \
 	lib/cpu/variant.h \
+	lib/operators/activations.h \
 	$(OPERATOR_SOURCES)
 
 libfuseline_la_SOURCES = $(core_sources) lib/cpu/select.c
@@ -41,11 +44,14 @@ libcpu_base_la_SOURCES = \
 	lib/cpu/convert.h \
 	lib/formulas/all.h \
 	lib/formulas/exp2.h \
+	lib/formulas/gated.h \
 	lib/formulas/host.h \
 	lib/formulas/precision.h \
-	lib/formulas/rate.h
+	lib/formulas/rate.h \
+	lib/formulas/relu.h \
+	lib/formulas/unary.h
 libcpu_base_la_CFLAGS = $(variant_cflags)
-EXTRA_DIST += $(OPERATORS:%=lib/formulas/%.h)
+EXTRA_DIST += $(patsubst %,lib/formulas/%.h,$(filter-out column_sum,$(OPERATORS)))
 
 if X86_VARIANTS
 noinst_LTLIBRARIES += libcpu_avx2.la libcpu_avx512.la

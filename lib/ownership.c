@@ -10,17 +10,16 @@ static int is_repeated(void *const *tensors, int k)
     return 0;
 }
 
-fuseline_status fl_run_managed(const struct fl_operator *op, fuseline_status ready, DLManagedTensor *const *tensors,
-                               const struct fl_parameters *parameters, void *stream)
+fuseline_status fl_run_managed(const struct fl_call *call, fuseline_status ready, DLManagedTensor *const *tensors, void *stream)
 {
-    const DLTensor *borrowed[FL_OPERANDS_MOST] = {NULL};
-    int count = op->inputs + op->outputs;
+    const DLTensor *borrowed[FL_TENSORS_MOST] = {NULL};
+    int count = call->tensors;
     fuseline_status status = ready;
 
     if (status == FUSELINE_OK) {
         for (int k = 0; k < count; k++)
             borrowed[k] = tensors[k] != NULL ? &tensors[k]->dl_tensor : NULL;
-        status = fl_run(op, borrowed, parameters, stream);
+        status = fl_run(call, borrowed, stream);
     }
     for (int k = 0; k < count; k++)
         if (tensors[k] != NULL && !is_repeated((void *const *)tensors, k) && tensors[k]->deleter != NULL)
@@ -40,19 +39,19 @@ static fuseline_status check_versioned(const DLManagedTensorVersioned *tensor, c
     return FUSELINE_OK;
 }
 
-fuseline_status fl_run_versioned(const struct fl_operator *op, fuseline_status ready, DLManagedTensorVersioned *const *tensors,
-                                 const struct fl_parameters *parameters, void *stream)
+fuseline_status fl_run_versioned(const struct fl_call *call, fuseline_status ready, DLManagedTensorVersioned *const *tensors,
+                                 void *stream)
 {
-    const DLTensor *borrowed[FL_OPERANDS_MOST] = {NULL};
-    int count = op->inputs + op->outputs;
+    const DLTensor *borrowed[FL_TENSORS_MOST] = {NULL};
+    int count = call->tensors;
     fuseline_status status = ready;
 
     for (int k = 0; k < count && status == FUSELINE_OK; k++) {
-        status = check_versioned(tensors[k], op->names[k], k >= op->inputs);
+        status = check_versioned(tensors[k], call->names[k], k >= count - call->outputs);
         borrowed[k] = tensors[k] != NULL ? &tensors[k]->dl_tensor : NULL;
     }
     if (status == FUSELINE_OK)
-        status = fl_run(op, borrowed, parameters, stream);
+        status = fl_run(call, borrowed, stream);
     for (int k = 0; k < count; k++)
         if (tensors[k] != NULL && !is_repeated((void *const *)tensors, k) && tensors[k]->deleter != NULL)
             tensors[k]->deleter(tensors[k]);

@@ -9,21 +9,18 @@ struct axis {
     int64_t stride[FL_OPERANDS_MOST];
 };
 
-static fuseline_status check_agreement(const struct fl_tensor *operands, int count)
+static fuseline_status check_agreement(const struct fl_tensor *const *operands, int count)
 {
     static const char *const kinds[FL_DEVICE_KINDS] = {"CPU", "CUDA", "ROCm"};
-    const struct fl_tensor *first = &operands[0];
+    const struct fl_tensor *first = operands[0];
     char found[256], wanted[256];
 
     for (int k = 1; k < count; k++) {
-        const struct fl_tensor *other = &operands[k];
+        const struct fl_tensor *other = operands[k];
         if (other->device_kind != first->device_kind || other->device_id != first->device_id)
             return fl_fail(FUSELINE_ERROR_DEVICE, "%s is on %s device %d, but %s is on %s device %d; accepted: one device",
                            other->name, kinds[other->device_kind], other->device_id, first->name, kinds[first->device_kind],
                            first->device_id);
-        if (other->dtype != first->dtype)
-            return fl_fail(FUSELINE_ERROR_DTYPE, "%s: dtype is %s, but %s is %s; accepted: the same dtype", other->name,
-                           fl_dtype_name[other->dtype], first->name, fl_dtype_name[first->dtype]);
         if (other->ndim != first->ndim || memcmp(other->shape, first->shape, (size_t)first->ndim * sizeof first->shape[0]) != 0)
             return fl_fail(FUSELINE_ERROR_SHAPE, "%s: shape is %s, but %s is %s; accepted: the same shape", other->name,
                            fl_extents_text(other->shape, other->ndim, found, sizeof found), first->name,
@@ -84,59 +81,69 @@ static int collapse(const struct fl_tensor *const *operands, int count, struct a
 }
 
 /* True if kernels can walk these axes: at most rows and columns, columns contiguous or (inputs only) one repeated value. */
-static int walkable(const struct axis *axes, int left, int count, int outputs)
+static int walkable(const struct axis *axes, int left, const struct fl_tensor *const *operands, int count, int outputs)
 {
     if (left > 2)
         return 0;
     for (int k = 0; k < count; k++) {
         int is_output = k >= count - outputs;
-        if (axes[0].stride[k] != 1 && (is_output || axes[0].stride[k] != 0))
+        int64_t step = axes[0].stride[k], width;
+        if (step != operands[k]->step && (is_output || step != 0) && axes[0].extent != 1)
             return 0;
-        if (left == 2 && axes[1].stride[k] < (is_output ? axes[0].extent : 0))
+        if (__builtin_mul_overflow(axes[0].extent, step, &width) || (left == 2 && axes[1].stride[k] < (is_output ? width : 0)))
             return 0;
     }
     return 1;
 }
 
-static fuseline_status layout_error(const struct fl_tensor *operands, int inputs, int outputs)
+static fuseline_status layout_error(const struct fl_tensor *const *operands, int count, int outputs)
 {
     struct axis axes[FL_NDIM_MOST];
     char shape[256], strides[256], others[256];
-    int count = inputs + outputs;
+    int inputs = count - outputs;
 
     for (int k = 0; k < count; k++) {
-        const struct fl_tensor *one[] = {&operands[k]};
-        int left = collapse(one, 1, axes);
-        if (!walkable(axes, left, 1, k >= inputs))
-            return fl_fail(
-                FUSELINE_ERROR_LAYOUT,
-                "%s: strides are %s for shape %s; accepted: dense in any dimension order, or rows with a contiguous last "
-                "dimension%s; copy it to a contiguous tensor",
-                operands[k].name, fl_extents_text(operands[k].strides, operands[k].ndim, strides, sizeof strides),
-                fl_extents_text(operands[k].shape, operands[k].ndim, shape, sizeof shape),
-                k < inputs ? ", or broadcast from one value" : " that do not overlap");
+        const struct fl_tensor *one = operands[k];
+        int left = collapse(&one, 1, axes);
+        if (!walkable(axes, left, &one, 1, k >= inputs))
+            return fl_fail(FUSELINE_ERROR_LAYOUT,
+                           "%s: strides are %s for shape %s; accepted: dense in any dimension order, or rows with a "
+                           "contiguous last dimension%s; copy it to a contiguous tensor",
+                           one->name, fl_extents_text(one->strides, one->ndim, strides, sizeof strides),
+                           fl_extents_text(one->shape, one->ndim, shape, sizeof shape),
+                           k < inputs ? ", or broadcast from one value" : " that do not overlap");
     }
     for (int k = 0; k < count - 1; k++) {
-        const struct fl_tensor *last = &operands[count - 1], *pair[] = {&operands[k], last};
+        const struct fl_tensor *last = operands[count - 1], *pair[] = {operands[k], last};
         int left = collapse(pair, 2, axes);
-        if (!walkable(axes, left, 2, k >= inputs ? 2 : 1))
+        if (!walkable(axes, left, pair, 2, k >= inputs ? 2 : 1))
             return fl_fail(FUSELINE_ERROR_LAYOUT,
                            "%s: strides are %s, but %s has %s for shape %s; accepted: the same dimension order for all operands",
-                           operands[k].name, fl_extents_text(operands[k].strides, operands[k].ndim, strides, sizeof strides),
+                           operands[k]->name, fl_extents_text(operands[k]->strides, operands[k]->ndim, strides, sizeof strides),
                            last->name, fl_extents_text(last->strides, last->ndim, others, sizeof others),
                            fl_extents_text(last->shape, last->ndim, shape, sizeof shape));
     }
     return fl_fail(FUSELINE_ERROR_LAYOUT, "the operands' strides cannot be walked together; copy them to contiguous tensors");
 }
 
-/* True if the elements of two operands, both walked by `arguments`, share memory. Exact where row strides agree. */
-static int shares_memory(const struct fl_arguments *arguments, int a, int b, int size)
+/* How an operand lies in memory, in bytes. */
+struct footprint {
+    const char *data;
+    int64_t row_stride, column_stride, size;
+};
+
+/* True if the elements of two operands of one plan share memory. Exact where both have one kind of rows. */
+static int shares_memory(const struct footprint *a, const struct footprint *b, const struct fl_arguments *plan)
 {
-    const char *a_data = arguments->data[a], *b_data = arguments->data[b];
-    int64_t stride = arguments->row_stride[a] * size, width = arguments->columns * size;
-    if (arguments->rows > 1 && stride == arguments->row_stride[b] * size && stride >= width && arguments->column_stride[a] == 1 &&
-        arguments->column_stride[b] == 1) {
-        int64_t apart = (b_data - a_data) % stride;
+    int64_t apart = b->data - a->data, stride = a->row_stride, step = a->column_stride;
+    if (step != b->column_stride || a->size != b->size || step == 0)
+        return 1;
+    if (step > a->size && apart % step != 0 && apart % a->size == 0 &&
+        (plan->rows == 1 || (stride == b->row_stride && stride % step == 0)))
+        return 0; /* the two halves of an interleaved pair */
+    int64_t width = plan->columns * step;
+    if (plan->rows > 1 && stride == b->row_stride && stride >= width) {
+        apart %= stride;
         if (apart < 0)
             apart += stride;
         return apart < width || apart > stride - width;
@@ -144,52 +151,104 @@ static int shares_memory(const struct fl_arguments *arguments, int a, int b, int
     return 1;
 }
 
-static fuseline_status check_overlap(const struct fl_tensor *operands, int inputs, int outputs,
-                                     const struct fl_arguments *arguments)
+static fuseline_status check_overlap(const struct fl_tensor *const *operands, int count, int outputs,
+                                     const struct footprint *footprints, const struct fl_arguments *plan)
 {
-    int count = inputs + outputs, size = fl_dtype_size[operands[0].dtype];
+    int inputs = count - outputs;
     for (int out = inputs; out < count; out++)
         for (int k = 0; k < out; k++) {
-            const struct fl_tensor *a = &operands[k], *b = &operands[out];
-            if (a->data + a->highest <= b->data + b->lowest || b->data + b->highest <= a->data + a->lowest)
+            const struct fl_tensor *x = operands[k], *y = operands[out];
+            const struct footprint *a = &footprints[k], *b = &footprints[out];
+            if (x->data + x->highest <= y->data + y->lowest || y->data + y->highest <= x->data + x->lowest)
                 continue;
-            int same = a->data == b->data && arguments->row_stride[k] == arguments->row_stride[out] &&
-                       arguments->column_stride[k] == arguments->column_stride[out];
-            if ((same && k < inputs) || !shares_memory(arguments, k, out, size))
+            int same = a->data == b->data && a->size == b->size && a->row_stride == b->row_stride &&
+                       a->column_stride == b->column_stride;
+            if ((same && k < inputs) || !shares_memory(a, b, plan))
                 continue;
             if (same)
                 return fl_fail(FUSELINE_ERROR_OVERLAP, "%s: is the same memory as %s; accepted: outputs apart from each other",
-                               b->name, a->name);
-            return fl_fail(
-                FUSELINE_ERROR_OVERLAP,
-                "%s: overlaps %s in memory without being the same elements; accepted: exactly the same memory, or apart", b->name,
-                a->name);
+                               y->name, x->name);
+            return fl_fail(FUSELINE_ERROR_OVERLAP,
+                           "%s: overlaps %s in memory without being the same elements; accepted: exactly the same "
+                           "memory, or apart",
+                           y->name, x->name);
         }
     return FUSELINE_OK;
 }
 
-fuseline_status fl_plan(const struct fl_tensor *operands, int inputs, int outputs, struct fl_arguments *arguments)
+fuseline_status fl_plan(const struct fl_tensor *const *operands, int inputs, int outputs, struct fl_arguments *arguments)
 {
     struct axis axes[FL_NDIM_MOST];
-    const struct fl_tensor *all[FL_OPERANDS_MOST] = {NULL};
-    int count = inputs + outputs;
+    const struct fl_tensor *present[FL_OPERANDS_MOST] = {NULL};
+    struct footprint footprints[FL_OPERANDS_MOST];
+    int count = 0;
 
-    FL_TRY(check_agreement(operands, count));
-    if (operands[0].count == 0) {
+    for (int k = 0; k < inputs + outputs; k++)
+        if (operands[k] != NULL)
+            present[count++] = operands[k];
+    FL_TRY(check_agreement(present, count));
+    if (present[0]->count == 0) {
         arguments->rows = arguments->columns = 0;
         return FUSELINE_OK;
     }
-    for (int k = 0; k < count; k++)
-        all[k] = &operands[k];
-    int left = collapse(all, count, axes);
-    if (!walkable(axes, left, count, outputs))
-        return layout_error(operands, inputs, outputs);
+    int left = collapse(present, count, axes);
+    if (!walkable(axes, left, present, count, outputs))
+        return layout_error(present, count, outputs);
     arguments->columns = axes[0].extent;
     arguments->rows = left > 1 ? axes[1].extent : 1;
-    for (int k = 0; k < count; k++) {
-        arguments->data[k] = operands[k].data;
-        arguments->column_stride[k] = (int)axes[0].stride[k];
-        arguments->row_stride[k] = left > 1 ? axes[1].stride[k] : 0;
+    for (int k = 0, at = 0; k < inputs + outputs; k++) {
+        arguments->data[k] = NULL;
+        arguments->column_stride[k] = 0;
+        arguments->row_stride[k] = 0;
+        if (operands[k] == NULL)
+            continue;
+        arguments->data[k] = operands[k]->data;
+        arguments->column_stride[k] = (int)axes[0].stride[at];
+        arguments->row_stride[k] = left > 1 ? axes[1].stride[at] : 0;
+        int64_t size = fl_dtype_size[operands[k]->dtype];
+        footprints[at++] =
+            (struct footprint){operands[k]->data, arguments->row_stride[k] * size, arguments->column_stride[k] * size, size};
     }
-    return check_overlap(operands, inputs, outputs, arguments);
+    return check_overlap(present, count, outputs, footprints, arguments);
+}
+
+fuseline_status fl_plan_reduction(const struct fl_tensor *x, const struct fl_tensor *result, struct fl_arguments *arguments)
+{
+    const struct fl_tensor *both[] = {result, x}; /* the last one's strides order the axes */
+    struct fl_arguments plan;
+    int last = x->ndim - 1;
+
+    if (x->shape[last] == 0 || x->count == 0) { /* zero rows: x's strides mean nothing, the result's one does */
+        *arguments = (struct fl_arguments){.data = {x->data, result->data}, .column_stride = {1, 1}, .columns = x->shape[last]};
+    } else {
+        FL_TRY(fl_plan(both, 2, 0, &plan));
+        *arguments = (struct fl_arguments){.data = {x->data, result->data},
+                                           .row_stride = {plan.row_stride[1], plan.row_stride[0]},
+                                           .column_stride = {plan.column_stride[1], plan.column_stride[0]},
+                                           .rows = plan.rows,
+                                           .columns = plan.columns};
+        if (arguments->rows == 1 && arguments->columns != x->shape[last]) {
+            /* one column: what looks like a row of columns is a column of rows */
+            arguments->rows = arguments->columns;
+            arguments->row_stride[0] = arguments->column_stride[0];
+            arguments->columns = 1;
+            arguments->column_stride[0] = arguments->column_stride[1] = 1;
+            arguments->row_stride[1] = 0;
+        }
+    }
+    if (arguments->columns != x->shape[last] || arguments->column_stride[0] != 1 ||
+        (result->strides[last] != 1 && x->shape[last] != 1)) {
+        char strides[256], shape[256];
+        return fl_fail(
+            FUSELINE_ERROR_LAYOUT,
+            "%s: strides are %s for shape %s; accepted: a contiguous last dimension and one stride between rows; copy it "
+            "to a contiguous tensor",
+            x->name, fl_extents_text(x->strides, x->ndim, strides, sizeof strides),
+            fl_extents_text(x->shape, x->ndim, shape, sizeof shape));
+    }
+    if (x->count > 0 && x->data + x->lowest < result->data + result->highest &&
+        result->data + result->lowest < x->data + x->highest)
+        return fl_fail(FUSELINE_ERROR_OVERLAP, "%s: overlaps %s in memory; accepted: memory apart from it", result->name,
+                       x->name);
+    return FUSELINE_OK;
 }

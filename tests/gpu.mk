@@ -21,7 +21,7 @@ TESTS += $(GPU_TESTS)
 tests_test_geometry_SOURCES = tests/test_geometry.c lib/gpu/geometry.c
 tests_test_geometry_CPPFLAGS = $(tests_cppflags)
 tests_test_geometry_CFLAGS = $(tests_cflags)
-tests_test_geometry_LDADD = $(tests_libs)
+tests_test_geometry_LDADD = $(tests_internal_libs)
 
 tests_test_gpu_loader_CPPFLAGS = $(tests_cppflags)
 tests_test_gpu_loader_CFLAGS = $(tests_cflags)

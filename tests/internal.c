@@ -36,25 +36,25 @@ const char *fl_cpu_variant_name(void)
     return in_use->name;
 }
 
-static fuseline_status record(enum fl_device_kind kind, const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+static fuseline_status record(enum fl_device_kind kind, const struct fl_operator *op, struct fl_types types, int device_id,
                               const struct fl_arguments *arguments, size_t parameters_size, void *stream)
 {
-    test_launch = (struct test_launch){test_launch.count + 1, kind, device_id, op, dtype, *arguments, parameters_size, stream};
+    test_launch = (struct test_launch){test_launch.count + 1, kind, device_id, op, types, *arguments, parameters_size, stream};
     return FUSELINE_OK;
 }
 
-fuseline_status fl_cuda_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+fuseline_status fl_cuda_run(const struct fl_operator *op, struct fl_types types, int device_id,
                             const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
 {
     (void)parameters;
-    return record(FL_CUDA, op, dtype, device_id, arguments, parameters_size, stream);
+    return record(FL_CUDA, op, types, device_id, arguments, parameters_size, stream);
 }
 
-fuseline_status fl_rocm_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+fuseline_status fl_rocm_run(const struct fl_operator *op, struct fl_types types, int device_id,
                             const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
 {
     (void)parameters;
-    return record(FL_ROCM, op, dtype, device_id, arguments, parameters_size, stream);
+    return record(FL_ROCM, op, types, device_id, arguments, parameters_size, stream);
 }
 
 void fl_gpu_info(struct fl_text *text)

@@ -21,7 +21,7 @@ struct test_launch {
     enum fl_device_kind device_kind;
     int device_id;
     const struct fl_operator *op;
-    enum fl_dtype dtype;
+    struct fl_types types;
     struct fl_arguments arguments;
     size_t parameters_size;
     void *stream;

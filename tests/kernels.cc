@@ -25,13 +25,13 @@ typedef swish_parameters_32 parameters_type;
 #endif
 
 /* Significant bits and the least normal exponent of the dtype. */
-#if FL_NUMBER(FL_DTYPE) == FL_NUMBER_float16
+#if FL_NUMBER(FL_OPERAND) == FL_NUMBER_float16
 static const int bits = 11, least = -14;
 static const double largest = 65504, forward_bound = 0.51;
-#elif FL_NUMBER(FL_DTYPE) == FL_NUMBER_bfloat16
+#elif FL_NUMBER(FL_OPERAND) == FL_NUMBER_bfloat16
 static const int bits = 8, least = -126;
 static const double largest = 3.3895e38, forward_bound = 0.51;
-#elif FL_NUMBER(FL_DTYPE) == FL_NUMBER_float32
+#elif FL_NUMBER(FL_OPERAND) == FL_NUMBER_float32
 static const int bits = 24, least = -126;
 static const double largest = std::numeric_limits<float>::max(), forward_bound = 2;
 #else
@@ -40,6 +40,13 @@ static const double largest = std::numeric_limits<double>::max(), forward_bound 
 #endif
 
 static int failures;
+
+static const fl_operator operators[] = {
+    {FL_INDEX_swish_forward, "swish_forward", "swish", fl_operator::FL_ELEMENTWISE_KIND, 1, 1, "xy"},
+    {FL_INDEX_swish_backward, "swish_backward", "swish", fl_operator::FL_ELEMENTWISE_KIND, 2, 1, "yxx"},
+};
+static const enum fl_dtype dtype = (enum fl_dtype)(FL_NUMBER(FL_OPERAND) - 1);
+const int fl_dtype_size[FL_DTYPES] = {2, 2, 4, 8};
 
 static void fail(const char *what, int element, double got, double wanted)
 {
@@ -64,6 +71,13 @@ static parameters_type parameters_of(double beta)
     return parameters;
 }
 
+static fl_operand in_memory(fl_real x)
+{
+    fl_operand result;
+    fl_to_memory(x, result);
+    return result;
+}
+
 struct alignas(FL_VECTOR_BYTES) aligned_bytes {
     unsigned char byte[FL_VECTOR_BYTES];
 };
@@ -78,9 +92,9 @@ struct operand {
         : memory(elements / FL_LENGTH + 4), offset(offset_), row_stride(row_stride_), column_stride(column_stride_)
     {
     }
-    fl_stored *data()
+    fl_operand *data()
     {
-        return reinterpret_cast<fl_stored *>(memory.data());
+        return reinterpret_cast<fl_operand *>(memory.data());
     }
     long long place(long long row, long long column) const
     {
@@ -103,12 +117,12 @@ static fl_mode run(int inputs, operand *const *operands, long long rows, long lo
     }
     arguments.rows = rows;
     arguments.columns = columns;
-    struct fl_geometry geometry = fl_geometry(&arguments, inputs + 1, (int)sizeof(fl_stored));
+    struct fl_geometry geometry = fl_geometry(&arguments, &operators[inputs - 1], {dtype, dtype});
     parameters_type parameters = parameters_of(beta);
     fl_host_blocks = blocks != 0 ? blocks : geometry.blocks;
     for (fl_host_block = 0; fl_host_block < fl_host_blocks; fl_host_block++)
         for (fl_host_thread = 0; fl_host_thread < FL_BLOCK_THREADS; fl_host_thread++) {
-#define CALL(kernel, mode) FL_KERNEL_NAME(kernel, FL_DTYPE, mode)(arguments, geometry.division, parameters)
+#define CALL(kernel, mode) FL_KERNEL_NAME(kernel, FL_DTYPES, mode)(arguments, geometry.division, parameters)
             if (inputs == 1)
                 geometry.mode == FL_MODE_VECTOR ? CALL(swish_forward, vector)
                 : geometry.mode == FL_MODE_ROWS ? CALL(swish_forward, rows)
@@ -153,8 +167,8 @@ static void check_layout(const char *what, fl_mode mode, long long rows, long lo
         y(size, offset[2], row_stride[2], 1), dx(size, offset[2], row_stride[2], 1);
     operand *forward[] = {&x, &y}, *backward[] = {&dy, &x, &dx};
     for (long long k = 0; k < size; k++) {
-        dy.data()[k] = fl_to_memory((fl_real)random_number());
-        x.data()[k] = fl_to_memory((fl_real)random_number());
+        dy.data()[k] = in_memory((fl_real)random_number());
+        x.data()[k] = in_memory((fl_real)random_number());
     }
     run(1, forward, rows, columns, 1, blocks);
     if (run(2, backward, rows, columns, 1, blocks) != mode)
@@ -196,16 +210,16 @@ static void check_layouts()
 /* Over the range where the result is a normal number; 16-bit types over all their numbers. */
 static void check_accuracy(double beta)
 {
-    const int size = sizeof(fl_stored) == 2 ? 65536 : 200001;
+    const int size = sizeof(fl_operand) == 2 ? 65536 : 200001;
     operand x(size, 0, 0, 1), y(size, 0, 0, 1);
     operand *operands[] = {&x, &y};
     double worst = 0, tail = bits == 53 ? 714 : 92;
     for (int k = 0; k < size; k++) {
-        if (sizeof(fl_stored) == 2) {
+        if (sizeof(fl_operand) == 2) {
             unsigned short pattern = (unsigned short)k;
             std::memcpy(&x.data()[k], &pattern, sizeof pattern);
         } else {
-            x.data()[k] = fl_to_memory((fl_real)((2.0 * k / (size - 1) - 1) * tail / std::fabs(beta)));
+            x.data()[k] = in_memory((fl_real)((2.0 * k / (size - 1) - 1) * tail / std::fabs(beta)));
         }
     }
     run(1, operands, 1, size, beta, 0);
@@ -235,8 +249,8 @@ static void check_specials()
     operand dy(64, 0, 0, 1), x(64, 0, 0, 1), y(64, 0, 0, 1), dx(64, 0, 0, 1);
     operand *forward[] = {&x, &y}, *backward[] = {&dy, &x, &dx};
     for (int k = 0; k < 50; k++) {
-        x.data()[k] = fl_to_memory((fl_real)in[k % 5]);
-        dy.data()[k] = fl_to_memory((fl_real)1);
+        x.data()[k] = in_memory((fl_real)in[k % 5]);
+        dy.data()[k] = in_memory((fl_real)1);
     }
     run(1, forward, 1, 50, 1, 0);
     run(2, backward, 1, 50, 1, 0);
@@ -265,8 +279,8 @@ static void check_rounding()
         {bits == 8 ? 3.3962e38 : 65520.0, std::numeric_limits<double>::infinity()},
     };
     for (const double(&one)[2] : cases)
-        if (fl_from_memory(fl_to_memory((float)one[0])) != one[1])
-            fail("rounding", -1, fl_from_memory(fl_to_memory((float)one[0])), one[1]);
+        if (fl_from_memory(in_memory((float)one[0])) != one[1])
+            fail("rounding", -1, fl_from_memory(in_memory((float)one[0])), one[1]);
 #endif
 }
 

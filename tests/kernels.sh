@@ -11,11 +11,15 @@ for candidate in "$CXX" c++ g++ clang++ clang++-19; do
     fi
 done
 
+includes="-I$srcdir/lib -I$srcdir/include $DLPACK_CPPFLAGS"
+
 # build DTYPE
 build() {
-    ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -c -I"$srcdir/lib" -o "$folder/geometry.o" "$srcdir/lib/gpu/geometry.c" &&
-        ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -c -I"$srcdir/lib" -o "$folder/rate.o" "$srcdir/lib/rate.c" &&
-        $cxx -std=c++17 -O2 -ffp-contract=off -Wall -Wextra -Werror -DFL_DTYPE="$1" -I"$srcdir/lib" -o "$folder/$1" \
+    # shellcheck disable=SC2086 # several words each
+    ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -c $includes -o "$folder/geometry.o" "$srcdir/lib/gpu/geometry.c" &&
+        ${CC:-cc} -std=gnu11 -O2 -ffp-contract=off -c $includes -o "$folder/rate.o" "$srcdir/lib/rate.c" &&
+        $cxx -std=c++17 -O2 -ffp-contract=off -Wall -Wextra -Werror -DFL_DTYPES="$1" -DFL_OPERAND="$1" \
+            -DFL_RESULT="$1" $includes -o "$folder/$1" \
             "$srcdir/tests/kernels.cc" "$folder/geometry.o" "$folder/rate.o" -lm
 }
 

@@ -3,6 +3,13 @@
 
 #include "gpu/geometry.h"
 
+/* The geometry of a kernel with that many operands of one dtype; any will do. */
+static struct fl_geometry geometry_of(const struct fl_arguments *arguments, int operands, enum fl_dtype dtype)
+{
+    return fl_geometry(arguments, &fl_operators[operands == 2 ? FL_INDEX_swish_forward : FL_INDEX_swish_backward],
+                       (struct fl_types){dtype, dtype});
+}
+
 /* A dense call on `columns` elements, all operands aligned. */
 static struct fl_arguments dense(int operands, long long columns)
 {
@@ -27,19 +34,19 @@ static void test_one_vector_a_thread(void **state)
 {
     (void)state;
     struct fl_arguments arguments = dense(2, 4 * 256);
-    struct fl_geometry geometry = fl_geometry(&arguments, 2, 4);
+    struct fl_geometry geometry = geometry_of(&arguments, 2, FL_FLOAT32);
     assert_int_equal(geometry.mode, FL_MODE_VECTOR);
     assert_int_equal(geometry.blocks, 1);
     arguments.columns += 4;
-    assert_int_equal(fl_geometry(&arguments, 2, 4).blocks, 2);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT32).blocks, 2);
     arguments.columns -= 3; /* elements that fill no vector need no block of their own */
-    assert_int_equal(fl_geometry(&arguments, 2, 4).blocks, 1);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT32).blocks, 1);
     arguments = dense(2, 1);
-    assert_int_equal(fl_geometry(&arguments, 2, 8).blocks, 1);
-    assert_int_equal(fl_geometry(&arguments, 2, 8).mode, FL_MODE_VECTOR);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).blocks, 1);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).mode, FL_MODE_VECTOR);
     arguments = dense(2, 8 * 256);
-    assert_int_equal(fl_geometry(&arguments, 2, 2).blocks, 1);
-    assert_int_equal(fl_geometry(&arguments, 2, 8).blocks, 4);
+    assert_int_equal(geometry_of(&arguments, 2, FL_BFLOAT16).blocks, 1);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).blocks, 4);
 }
 
 /* G5, G7, G8, G10, G11: whatever the count, there is a grid, and it has fewer than 2^32 threads. */
@@ -63,20 +70,20 @@ static void test_grid_stays_within_limits(void **state)
                                        1ll << 60};
     (void)state;
     for (int k = 0; k < COUNT(counts); k++)
-        for (int size = 2; size <= 8; size *= 2)
-            for (int offset = 0; offset <= size; offset += size) {
+        for (enum fl_dtype dtype = 0; dtype < FL_DTYPES; dtype++)
+            for (int size = fl_dtype_size[dtype], offset = 0; offset <= size; offset += size) {
                 struct fl_arguments arguments = dense(3, counts[k]);
                 arguments.data[2] = (char *)arguments.data[2] + offset;
-                struct fl_geometry geometry = fl_geometry(&arguments, 3, size);
+                struct fl_geometry geometry = geometry_of(&arguments, 3, dtype);
                 assert_true(geometry.blocks >= 1);
                 assert_true((unsigned long long)geometry.blocks * FL_BLOCK_THREADS < 1ull << 32);
                 assert_true(geometry.blocks <= 0x7fffffff);
                 assert_int_equal(geometry.mode, offset != 0 ? FL_MODE_ELEMENT : FL_MODE_VECTOR);
             }
-    struct fl_arguments arguments = dense(1, 1ll << 50);
-    assert_int_equal(fl_geometry(&arguments, 1, 2).blocks, (1u << 24) - 1);
+    struct fl_arguments arguments = dense(2, 1ll << 50);
+    assert_int_equal(geometry_of(&arguments, 2, FL_BFLOAT16).blocks, (1u << 24) - 1);
     arguments = strided(2, 1ll << 31, 1ll << 20, 1ll << 21);
-    assert_int_equal(fl_geometry(&arguments, 2, 2).blocks, (1u << 24) - 1);
+    assert_int_equal(geometry_of(&arguments, 2, FL_BFLOAT16).blocks, (1u << 24) - 1);
 }
 
 /* G22, G23: a vector access needs every address that it can touch aligned to 16 bytes. */
@@ -84,26 +91,26 @@ static void test_mode_follows_alignment(void **state)
 {
     (void)state;
     struct fl_arguments arguments = strided(3, 10, 64, 128);
-    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ROWS);
-    assert_int_equal(fl_geometry(&arguments, 3, 2).blocks, 1);
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ROWS);
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).blocks, 1);
 
     for (int k = 0; k < 3; k++) {
         arguments = strided(3, 10, 64, 128);
         arguments.data[k] = (char *)arguments.data[k] + 2;
-        assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ELEMENT);
+        assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ELEMENT);
         arguments = strided(3, 10, 64, 128);
         arguments.row_stride[k] = 129;
-        assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ELEMENT);
+        assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ELEMENT);
         arguments = strided(3, 10, 64, 128);
         arguments.row_stride[k] = 136;
-        assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ROWS);
+        assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ROWS);
     }
     arguments = strided(3, 10, 63, 128);
-    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ELEMENT);
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ELEMENT);
     arguments = strided(2, 9, 5, 5);
-    assert_int_equal(fl_geometry(&arguments, 2, 8).mode, FL_MODE_ELEMENT);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).mode, FL_MODE_ELEMENT);
     arguments = strided(2, 9, 6, 8);
-    assert_int_equal(fl_geometry(&arguments, 2, 8).mode, FL_MODE_ROWS);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).mode, FL_MODE_ROWS);
 }
 
 /* A repeated value is read as one element, wherever it lies; a repeated row is a row. */
@@ -113,13 +120,13 @@ static void test_broadcast_needs_no_alignment(void **state)
     struct fl_arguments arguments = dense(3, 1000);
     arguments.column_stride[0] = 0;
     arguments.data[0] = (char *)arguments.data[0] + 2;
-    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_VECTOR);
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_VECTOR);
     arguments = strided(3, 10, 64, 128);
     arguments.column_stride[0] = 0;
     arguments.row_stride[0] = 1;
     arguments.data[0] = (char *)arguments.data[0] + 2;
     arguments.row_stride[1] = 0;
-    assert_int_equal(fl_geometry(&arguments, 3, 2).mode, FL_MODE_ROWS);
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ROWS);
 }
 
 /* The division by multiplication, as the kernels do it, at the ends and around the multiples of many divisors. */
@@ -142,7 +149,7 @@ static void test_division_is_exact(void **state)
     }
     assert_int_equal(fl_division_by(3, indices + 1).shift, -1); /* beyond 32 bits the kernel is told to divide */
     struct fl_arguments arguments = strided(2, 1ll << 20, (1ll << 12) + 1, (1ll << 12) + 1);
-    assert_int_equal(fl_geometry(&arguments, 2, 4).division.shift, -1);
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT32).division.shift, -1);
 }
 
 int main(void)

@@ -143,7 +143,7 @@ static void dense_is_one_row(void **state)
         DLTensor tensor = tensor_of(values[k], FLOAT32, 4, DIMS(2, 3, 1, 4), DIMS(12, 1, 999, 3));
         assert_ok(fl_tensor_check(&tensor, k ? "y" : "x", &operands[k]));
     }
-    assert_ok(fl_plan(operands, 1, 1, &arguments));
+    assert_ok(fl_plan((const struct fl_tensor *[]){&operands[0], &operands[1]}, 1, 1, &arguments));
     assert_int_equal(arguments.rows, 1);
     assert_int_equal(arguments.columns, 24);
     assert_int_equal(arguments.column_stride[0], 1);
@@ -175,7 +175,7 @@ static void collapses_to_rows(void **state)
              y = tensor_of(buffers[1], FLOAT32, 3, DIMS(3, 4, 5), NULL);
     assert_ok(fl_tensor_check(&x, "x", &operands[0]));
     assert_ok(fl_tensor_check(&y, "y", &operands[1]));
-    assert_ok(fl_plan(operands, 1, 1, &arguments));
+    assert_ok(fl_plan((const struct fl_tensor *[]){&operands[0], &operands[1]}, 1, 1, &arguments));
     assert_int_equal(arguments.rows, 12);
     assert_int_equal(arguments.columns, 5);
     assert_int_equal(arguments.row_stride[0], 10);
@@ -473,7 +473,7 @@ static void gpu_calls_are_passed_on(void **state)
         assert_int_equal(test_launch.device_id, 3);
         assert_ptr_equal(test_launch.stream, (void *)0xabc);
         assert_string_equal(test_launch.op->kernel, "swish_backward");
-        assert_int_equal(test_launch.dtype, FL_FLOAT32);
+        assert_int_equal(test_launch.types.operand, FL_FLOAT32);
         assert_int_equal(test_launch.arguments.rows, 5);
         assert_int_equal(test_launch.arguments.columns, 7);
         assert_ptr_equal(test_launch.arguments.data[1], (void *)0x2008);
@@ -482,7 +482,7 @@ static void gpu_calls_are_passed_on(void **state)
         size_t single_size = test_launch.parameters_size;
         dy.dtype = x.dtype = dx.dtype = FLOAT64;
         assert_ok(fuseline_swish_backward(&dy, &x, 1, NULL, &dx));
-        assert_int_equal(test_launch.dtype, FL_FLOAT64);
+        assert_int_equal(test_launch.types.operand, FL_FLOAT64);
         assert_true(test_launch.parameters_size > single_size);
         dx.data = (void *)0x3004; /* GPUs want whole elements */
         assert_refused(fuseline_swish_backward(&dy, &x, 1, NULL, &dx), FUSELINE_ERROR_ARGUMENT, "dx: ", "0x3004",

@@ -313,11 +313,14 @@ static void dtypes_differ(void **state)
     (void)state;
     DLTensor tensor = sample();
     tensor.dtype = BFLOAT16;
-    assert_refused(call_with(FORWARD_Y, &tensor), FUSELINE_ERROR_DTYPE, "y: dtype is bfloat16", "x is float32");
-    assert_refused(call_with(BACKWARD_X, &tensor), FUSELINE_ERROR_DTYPE, "x: dtype is bfloat16", "dy is float32");
+    assert_refused(call_with(BACKWARD_X, &tensor), FUSELINE_ERROR_DTYPE, "dx: dtype is float32", "x is bfloat16",
+                   "accepted: the same dtype");
+    assert_refused(call_with(BACKWARD_DX, &tensor), FUSELINE_ERROR_DTYPE, "dx: dtype is bfloat16", "x is float32");
     tensor.dtype = FLOAT64;
-    tensor.shape[0] = 1;
-    assert_refused(call_with(BACKWARD_DX, &tensor), FUSELINE_ERROR_DTYPE, "dx: dtype is float64", "dy is float32");
+    tensor.shape[0] = 1; /* the dtype comes first */
+    static const int places[] = {FORWARD_X, FORWARD_Y, BACKWARD_DY, BACKWARD_X, BACKWARD_DX};
+    for (int k = 0; k < COUNT(places); k++)
+        assert_refused(call_with(places[k], &tensor), FUSELINE_ERROR_DTYPE, "dtype is ", "float64", "float32", "accepted: ");
 }
 
 static void shapes_differ(void **state)
@@ -338,6 +341,24 @@ static void shapes_differ(void **state)
     tensor.ndim = 0;
     assert_refused(call_with(FORWARD_X, &tensor), FUSELINE_ERROR_SHAPE, "x is ()");
     assert_memory_equal(before, values[1], sizeof before);
+}
+
+/* float32 with a 16-bit type is fine for a result and its gradient; the operands agree among themselves. */
+static void dtypes_mix(void **state)
+{
+    (void)state;
+    DLTensor tensor = sample();
+    for (int k = 0; k < 2; k++) {
+        tensor.dtype = k == 0 ? FLOAT16 : BFLOAT16;
+        assert_ok(call_with(FORWARD_X, &tensor));
+        assert_ok(call_with(FORWARD_Y, &tensor));
+        assert_ok(call_with(BACKWARD_DY, &tensor));
+    }
+    float x[6] = {0}, y[6];
+    DLTensor from = tensor_of(x, FLOAT16, 1, DIMS(6), NULL), to = tensor_of(y, BFLOAT16, 1, DIMS(6), NULL);
+    assert_refused(fuseline_swish_forward(&from, 1, NULL, &to), FUSELINE_ERROR_DTYPE, "y: dtype is bfloat16", "x is float16",
+                   "float32 with a 16-bit type");
+    assert_refused(fuseline_swish_forward(&to, 1, NULL, &from), FUSELINE_ERROR_DTYPE, "y: dtype is float16", "x is bfloat16");
 }
 
 /* A message about many long extents is cut, not overrun. */
@@ -520,6 +541,7 @@ int main(void)
         cmocka_unit_test(two_devices),
         cmocka_unit_test(host_memory_of_several_kinds),
         cmocka_unit_test(dtypes_differ),
+        cmocka_unit_test(dtypes_mix),
         cmocka_unit_test(shapes_differ),
         cmocka_unit_test(shapes_of_many_long_extents),
         cmocka_unit_test(data_is_null),

@@ -7,8 +7,16 @@
 #ifndef FUSELINE_FUSELINE_H
 #define FUSELINE_FUSELINE_H
 
+#include <fuseline/column_sum.h>
+#include <fuseline/geglu.h>
+#include <fuseline/geglu_tanh.h>
+#include <fuseline/gelu.h>
+#include <fuseline/gelu_tanh.h>
 #include <fuseline/info.h>
+#include <fuseline/reglu.h>
+#include <fuseline/relu2.h>
 #include <fuseline/status.h>
+#include <fuseline/swiglu.h>
 #include <fuseline/swish.h>
 #include <fuseline/tensor.h>
 

@@ -24,46 +24,56 @@
  * The inner loops: FL_LOOP_<inputs>_<outputs>. An output may be the very memory of an input, element for element, which is what
  * "simd" promises the compiler (no iteration reads what another wrote); "restrict" would promise too much.
  */
-#define FL_LOOP_1_1(formula)                                                                                                     \
+#define FL_LOOP(...)                                                                                                             \
     _Pragma("omp simd")                                                                                                          \
     for (int i = 0; i < count; i++)                                                                                              \
-        formula(in[0][i], &out[0][i], p);
-#define FL_LOOP_2_1(formula)                                                                                                     \
-    _Pragma("omp simd")                                                                                                          \
-    for (int i = 0; i < count; i++)                                                                                              \
-        formula(in[0][i], in[1][i], &out[0][i], p);
+    __VA_ARGS__
+#define FL_LOOP_1_1(formula) FL_LOOP(formula(in[0][i], &out[0][i], p);)
+#define FL_LOOP_2_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)
+#define FL_LOOP_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], &out[0][i], p);)
+#define FL_LOOP_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], p);)
+/* The plain form, without the biases. */
+#define FL_PLAIN_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)
+#define FL_PLAIN_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
 
 typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters);
 typedef void block_64(const double *const *in, double *const *out, int count, const void *parameters);
 
-#define FL_OPERATOR(kernel, family, inputs, outputs, ...)                                                                        \
-    static void kernel##_block_32(const float *const *in, float *const *out, int count, const void *parameters)                  \
+#define FL_BLOCK_FUNCTION(name, real, precision, family, loop)                                                                   \
+    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
     {                                                                                                                            \
-        const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters, *p = &local;             \
-        FL_LOOP_##inputs##_##outputs(kernel##_32)                                                                                \
-    }                                                                                                                            \
-    static void kernel##_block_64(const double *const *in, double *const *out, int count, const void *parameters)                \
-    {                                                                                                                            \
-        const struct family##_parameters_64 local = *(const struct family##_parameters_64 *)parameters, *p = &local;             \
-        FL_LOOP_##inputs##_##outputs(kernel##_64)                                                                                \
+        const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters,        \
+                                                     *p = &local;                                                                \
+        loop(name##_##precision)                                                                                                 \
     }
+#define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
+    FL_BLOCK_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                   \
+    FL_BLOCK_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)
+#define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
+    FL_BLOCK_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                   \
+    FL_BLOCK_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)                                                  \
+    FL_BLOCK_FUNCTION(kernel##_plain, float, 32, family, FL_PLAIN_##inputs##_##outputs)                                          \
+    FL_BLOCK_FUNCTION(kernel##_plain, double, 64, family, FL_PLAIN_##inputs##_##outputs)
 #include "../operators.def"
-#undef FL_OPERATOR
 
-static block_32 *const blocks_32[FL_OPERATORS] = {
-#define FL_OPERATOR(kernel, ...) kernel##_block_32,
+/* By operator; and, where there is one, its plain form. */
+static block_32 *const blocks_32[FL_OPERATORS][2] = {
+#define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {kernel##_block_32, kernel##_block_32},
+#define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_32, kernel##_plain_block_32},
 #include "../operators.def"
-#undef FL_OPERATOR
 };
-static block_64 *const blocks_64[FL_OPERATORS] = {
-#define FL_OPERATOR(kernel, ...) kernel##_block_64,
+static block_64 *const blocks_64[FL_OPERATORS][2] = {
+#define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {kernel##_block_64, kernel##_block_64},
+#define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_64, kernel##_plain_block_64},
 #include "../operators.def"
-#undef FL_OPERATOR
 };
 
-static void load_32(enum fl_dtype dtype, const char *from, float *to, int count)
+/* Brings `count` elements of a span's operand into an array of the computing type. */
+static void load_32(enum fl_dtype dtype, const char *from, int step, float *to, int count)
 {
-    if (dtype == FL_FLOAT16)
+    if (step > 1)
+        fl_load_apart_32(dtype, from, step, to, count);
+    else if (dtype == FL_FLOAT16)
         fl_float16_to_float(from, to, count);
     else if (dtype == FL_BFLOAT16)
         fl_bfloat16_to_float(from, to, count);
@@ -71,9 +81,11 @@ static void load_32(enum fl_dtype dtype, const char *from, float *to, int count)
         memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-static void store_32(enum fl_dtype dtype, const float *from, char *to, int count)
+static void store_32(enum fl_dtype dtype, const float *from, char *to, int step, int count)
 {
-    if (dtype == FL_FLOAT16)
+    if (step > 1)
+        fl_store_apart_32(dtype, from, to, step, count);
+    else if (dtype == FL_FLOAT16)
         fl_float_to_float16(from, to, count);
     else if (dtype == FL_BFLOAT16)
         fl_float_to_bfloat16(from, to, count);
@@ -81,66 +93,109 @@ static void store_32(enum fl_dtype dtype, const float *from, char *to, int count
         memcpy(to, from, (size_t)count * sizeof *from);
 }
 
-static void load_64(enum fl_dtype dtype, const char *from, double *to, int count)
+static void load_64(enum fl_dtype dtype, const char *from, int step, double *to, int count)
 {
     (void)dtype;
-    memcpy(to, from, (size_t)count * sizeof *to);
+    for (int i = 0; i < count; i++)
+        memcpy(&to[i], from + (int64_t)i * step * 8, sizeof *to);
 }
 
-static void store_64(enum fl_dtype dtype, const double *from, char *to, int count)
+static void store_64(enum fl_dtype dtype, const double *from, char *to, int step, int count)
 {
     (void)dtype;
-    memcpy(to, from, (size_t)count * sizeof *from);
+    for (int i = 0; i < count; i++)
+        memcpy(to + (int64_t)i * step * 8, &from[i], sizeof *from);
 }
 
 /* Runs a span block by block. Operands that are aligned arrays of the computing type are used where they lie. */
 #define FL_RUN(precision, real)                                                                                                  \
-    static void run_##precision(const struct fl_operator *op, enum fl_dtype dtype, const struct fl_span *span,                   \
+    static int in_place_##precision(enum fl_dtype dtype, const char *data, int step)                                             \
+    {                                                                                                                            \
+        return step == 1 && fl_dtype_size[dtype] == sizeof(real) && (uintptr_t)data % sizeof(real) == 0;                         \
+    }                                                                                                                            \
+    static void run_##precision(const struct fl_operator *op, struct fl_types types, const struct fl_span *span,                 \
                                 const void *parameters)                                                                          \
     {                                                                                                                            \
-        _Alignas(64) real input_buffers[FL_INPUTS_MOST][FL_BLOCK], output_buffers[FL_OUTPUTS_MOST][FL_BLOCK];                    \
-        const real *in[FL_INPUTS_MOST];                                                                                          \
-        real *out[FL_OUTPUTS_MOST];                                                                                              \
-        int size = fl_dtype_size[dtype], is_native = size == sizeof(real);                                                       \
+        _Alignas(64) real buffers[FL_OPERANDS_MOST][FL_BLOCK];                                                                   \
+        real *arrays[FL_OPERANDS_MOST];                                                                                          \
+        int operands = op->inputs + op->outputs;                                                                                 \
                                                                                                                                  \
         for (int k = 0; k < op->inputs; k++)                                                                                     \
-            if (span->steps[k] == 0) {                                                                                           \
-                load_##precision(dtype, span->inputs[k], input_buffers[k], 1);                                                   \
+            if (span->steps[k] == 0 && !(span->plain && span->data[k] == NULL)) {                                                \
+                buffers[k][0] = 0;                                                                                               \
+                if (span->data[k] != NULL)                                                                                       \
+                    load_##precision(fl_operand_type(op, types, k), span->data[k], 1, buffers[k], 1);                            \
                 for (int i = 1; i < FL_BLOCK && i < span->count; i++)                                                            \
-                    input_buffers[k][i] = input_buffers[k][0];                                                                   \
+                    buffers[k][i] = buffers[k][0];                                                                               \
             }                                                                                                                    \
         for (int64_t done = 0; done < span->count; done += FL_BLOCK) {                                                           \
             int count = span->count - done < FL_BLOCK ? (int)(span->count - done) : FL_BLOCK;                                    \
-            for (int k = 0; k < op->inputs; k++) {                                                                               \
-                const char *from = span->inputs[k] + done * size;                                                                \
-                in[k] = input_buffers[k];                                                                                        \
-                if (span->steps[k] == 0)                                                                                         \
+            for (int k = 0; k < operands; k++) {                                                                                 \
+                enum fl_dtype dtype = fl_operand_type(op, types, k);                                                             \
+                int step = span->steps[k];                                                                                       \
+                arrays[k] = buffers[k];                                                                                          \
+                if (step == 0)                                                                                                   \
                     continue;                                                                                                    \
-                if (is_native && (uintptr_t)from % sizeof(real) == 0)                                                            \
-                    in[k] = (const real *)(const void *)from;                                                                    \
-                else                                                                                                             \
-                    load_##precision(dtype, from, input_buffers[k], count);                                                      \
+                char *data = span->data[k] + done * step * fl_dtype_size[dtype];                                                 \
+                if (in_place_##precision(dtype, data, step))                                                                     \
+                    arrays[k] = (real *)(void *)data;                                                                            \
+                else if (k < op->inputs)                                                                                         \
+                    load_##precision(dtype, data, step, buffers[k], count);                                                      \
             }                                                                                                                    \
-            for (int k = 0; k < op->outputs; k++) {                                                                              \
-                char *to = span->outputs[k] + done * size;                                                                       \
-                out[k] = is_native && (uintptr_t)to % sizeof(real) == 0 ? (real *)(void *)to : output_buffers[k];                \
-            }                                                                                                                    \
-            blocks_##precision[op->index](in, out, count, parameters);                                                           \
-            for (int k = 0; k < op->outputs; k++)                                                                                \
-                if (out[k] == output_buffers[k])                                                                                 \
-                    store_##precision(dtype, out[k], span->outputs[k] + done * size, count);                                     \
+            blocks_##precision[op->index][span->plain]((const real *const *)arrays, arrays + op->inputs, count, parameters);     \
+            for (int k = op->inputs; k < operands; k++)                                                                          \
+                if (arrays[k] == buffers[k]) {                                                                                   \
+                    enum fl_dtype dtype = fl_operand_type(op, types, k);                                                         \
+                    store_##precision(dtype, buffers[k], span->data[k] + done * span->steps[k] * fl_dtype_size[dtype],           \
+                                      span->steps[k], count);                                                                    \
+                }                                                                                                                \
         }                                                                                                                        \
     }
 
 FL_RUN(32, float)
 FL_RUN(64, double)
 
-static void run(const struct fl_operator *op, enum fl_dtype dtype, const struct fl_span *span, const void *parameters)
+static void run(const struct fl_operator *op, struct fl_types types, const struct fl_span *span, const void *parameters)
 {
-    if (dtype == FL_FLOAT64)
-        run_64(op, dtype, span, parameters);
+    if (types.operand == FL_FLOAT64)
+        run_64(op, types, span, parameters);
     else
-        run_32(op, dtype, span, parameters);
+        run_32(op, types, span, parameters);
+}
+
+/* Sums in double, row after row: the same result for any number of threads. */
+static void column_sum(struct fl_types types, const struct fl_arguments *arguments, int64_t first, int64_t count)
+{
+    _Alignas(64) double sums[FL_BLOCK], values[FL_BLOCK];
+    _Alignas(64) float narrow[FL_BLOCK];
+    enum fl_dtype dtype = types.operand;
+    int size = fl_dtype_size[dtype];
+
+    for (int64_t end = first + count; first < end; first += FL_BLOCK) {
+        int width = end - first < FL_BLOCK ? (int)(end - first) : FL_BLOCK;
+        const char *from = (const char *)arguments->data[0] + first * size;
+        for (int i = 0; i < width; i++)
+            sums[i] = 0;
+        for (int64_t row = 0; row < arguments->rows; row++, from += arguments->row_stride[0] * size) {
+            if (dtype == FL_FLOAT64) {
+                load_64(dtype, from, 1, values, width);
+                for (int i = 0; i < width; i++)
+                    sums[i] += values[i];
+            } else {
+                load_32(dtype, from, 1, narrow, width);
+                for (int i = 0; i < width; i++)
+                    sums[i] += (double)narrow[i];
+            }
+        }
+        char *to = (char *)arguments->data[1] + first * size;
+        if (dtype == FL_FLOAT64) {
+            store_64(dtype, sums, to, 1, width);
+        } else {
+            for (int i = 0; i < width; i++)
+                narrow[i] = (float)sums[i];
+            store_32(dtype, narrow, to, 1, width);
+        }
+    }
 }
 
 #define FL_PASTE_(a, b) a##b
@@ -148,4 +203,4 @@ static void run(const struct fl_operator *op, enum fl_dtype dtype, const struct 
 #define FL_TEXT_(a)     #a
 #define FL_TEXT(a)      FL_TEXT_(a)
 
-const struct fl_cpu_variant FL_PASTE(fl_cpu_, FL_VARIANT) = {FL_TEXT(FL_VARIANT), run};
+const struct fl_cpu_variant FL_PASTE(fl_cpu_, FL_VARIANT) = {FL_TEXT(FL_VARIANT), run, column_sum};

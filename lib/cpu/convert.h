@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../tensor.h"
+
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -116,6 +118,41 @@ static inline void fl_float_to_float16(const float *from, char *to, int count)
     struct fl_unaligned_16 *elements = (struct fl_unaligned_16 *)to;
     for (int i = fl_float_to_float16_simd(from, to, count); i < count; i++)
         elements[i].bits = fl_float_to_float16_bits(from[i]);
+}
+
+/* Elements that are `step` elements apart: half of an interleaved pair. */
+static inline void fl_load_apart_32(enum fl_dtype dtype, const char *from, int step, float *to, int count)
+{
+    if (dtype == FL_FLOAT32) {
+        for (int i = 0; i < count; i++)
+            memcpy(&to[i], from + (int64_t)i * step * 4, sizeof *to);
+        return;
+    }
+    const struct fl_unaligned_16 *elements = (const struct fl_unaligned_16 *)from;
+    uint16_t together[64];
+    for (int done = 0; done < count; done += 64) {
+        int part = count - done < 64 ? count - done : 64;
+        for (int i = 0; i < part; i++)
+            together[i] = elements[(int64_t)(done + i) * step].bits;
+        (dtype == FL_FLOAT16 ? fl_float16_to_float : fl_bfloat16_to_float)((const char *)together, to + done, part);
+    }
+}
+
+static inline void fl_store_apart_32(enum fl_dtype dtype, const float *from, char *to, int step, int count)
+{
+    if (dtype == FL_FLOAT32) {
+        for (int i = 0; i < count; i++)
+            memcpy(to + (int64_t)i * step * 4, &from[i], sizeof *from);
+        return;
+    }
+    struct fl_unaligned_16 *elements = (struct fl_unaligned_16 *)to;
+    uint16_t together[64];
+    for (int done = 0; done < count; done += 64) {
+        int part = count - done < 64 ? count - done : 64;
+        (dtype == FL_FLOAT16 ? fl_float_to_float16 : fl_float_to_bfloat16)(from + done, (char *)together, part);
+        for (int i = 0; i < part; i++)
+            elements[(int64_t)(done + i) * step].bits = together[i];
+    }
 }
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "../operator.h"
 
-fuseline_status fl_cpu_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id, const struct fl_arguments *arguments,
-                           const void *parameters, size_t parameters_size, void *stream);
+fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, int device_id,
+                           const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream);
 
 /* "base", "avx2" or "avx512": the instruction set in use. Chosen at the first call. */
 const char *fl_cpu_variant_name(void);

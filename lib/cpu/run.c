@@ -35,55 +35,64 @@ int fl_cpu_threads(void)
 }
 
 /* Runs the elements first ... first + count - 1, counted through all rows. */
-static void run_range(const struct fl_operator *op, enum fl_dtype dtype, const struct fl_arguments *arguments,
+static void run_range(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments,
                       const void *parameters, int64_t first, int64_t count)
 {
     const struct fl_cpu_variant *variant = fl_cpu_variant();
-    int size = fl_dtype_size[dtype];
     while (count > 0) {
         int64_t row = first / arguments->columns, column = first % arguments->columns;
         struct fl_span span;
+        span.plain = arguments->plain;
         span.count = arguments->columns - column < count ? arguments->columns - column : count;
         for (int k = 0; k < op->inputs + op->outputs; k++) {
             int64_t at = row * arguments->row_stride[k] + column * arguments->column_stride[k];
-            char *data = (char *)arguments->data[k] + at * size;
-            if (k < op->inputs) {
-                span.inputs[k] = data;
-                span.steps[k] = arguments->column_stride[k];
-            } else {
-                span.outputs[k - op->inputs] = data;
-            }
+            char *data = arguments->data[k];
+            span.data[k] = data != NULL ? data + at * fl_dtype_size[fl_operand_type(op, types, k)] : NULL;
+            span.steps[k] = arguments->column_stride[k];
         }
-        variant->run(op, dtype, &span, parameters);
+        variant->run(op, types, &span, parameters);
         first += span.count;
         count -= span.count;
     }
 }
 
-fuseline_status fl_cpu_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id, const struct fl_arguments *arguments,
-                           const void *parameters, size_t parameters_size, void *stream)
+/* Runs a share of a call: elements for an elementwise operator, columns for a reduction. */
+static void run_share(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments,
+                      const void *parameters, int64_t first, int64_t count)
 {
-    int64_t total = arguments->rows * arguments->columns;
+    if (count <= 0)
+        return;
+    if (op->kind == FL_REDUCTION_KIND)
+        fl_cpu_variant()->column_sum(types, arguments, first, count);
+    else
+        run_range(op, types, arguments, parameters, first, count);
+}
+
+fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, int device_id,
+                           const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
+{
+    int64_t elements = arguments->rows * arguments->columns;
+    int64_t shared = op->kind == FL_REDUCTION_KIND ? arguments->columns : elements;
     (void)device_id, (void)parameters_size, (void)stream;
 
 #ifdef _OPENMP
-    if (total >= 2 * ELEMENTS_PER_THREAD) {
+    if (elements >= 2 * ELEMENTS_PER_THREAD) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;
         pthread_once(&once, watch_forks);
-        int64_t threads = fl_cpu_threads(), useful = total / ELEMENTS_PER_THREAD;
+        int64_t threads = fl_cpu_threads(), useful = elements / ELEMENTS_PER_THREAD;
         threads = threads < useful ? threads : useful;
         if (threads > 1) {
             /* Shares start at whole cache lines of every dtype, so that no two threads write to one line. */
-            int64_t share = ((total + threads - 1) / threads + 63) / 64 * 64;
+            int64_t share = ((shared + threads - 1) / threads + 63) / 64 * 64;
 #pragma omp parallel for num_threads((int)threads) schedule(static)
             for (int64_t part = 0; part < threads; part++) {
-                int64_t first = part * share, count = total - first < share ? total - first : share;
-                run_range(op, dtype, arguments, parameters, first, count);
+                int64_t first = part * share, count = shared - first < share ? shared - first : share;
+                run_share(op, types, arguments, parameters, first, count);
             }
             return FUSELINE_OK;
         }
     }
 #endif
-    run_range(op, dtype, arguments, parameters, 0, total);
+    run_share(op, types, arguments, parameters, 0, shared);
     return FUSELINE_OK;
 }

@@ -6,17 +6,19 @@
 
 #include "../operator.h"
 
-/* A run of elements of one row: `count` elements of each operand, an input's step being 1, or 0 for one repeated value. */
+/* A run of elements of one row: `count` elements of each operand, `steps` elements apart. NULL for an absent input. */
 struct fl_span {
-    const char *inputs[FL_INPUTS_MOST];
-    char *outputs[FL_OUTPUTS_MOST];
-    int steps[FL_INPUTS_MOST];
+    char *data[FL_OPERANDS_MOST];
+    int steps[FL_OPERANDS_MOST]; /* 0 for one repeated value */
     int64_t count;
+    int plain; /* see fl_arguments */
 };
 
 struct fl_cpu_variant {
     const char *name;
-    void (*run)(const struct fl_operator *op, enum fl_dtype dtype, const struct fl_span *span, const void *parameters);
+    void (*run)(const struct fl_operator *op, struct fl_types types, const struct fl_span *span, const void *parameters);
+    /* The sums of the columns first ... first + count - 1 over all rows. */
+    void (*column_sum)(struct fl_types types, const struct fl_arguments *arguments, int64_t first, int64_t count);
 };
 
 extern const struct fl_cpu_variant fl_cpu_base, fl_cpu_avx2, fl_cpu_avx512;

@@ -1,12 +1,10 @@
 /*
- * 2^t with t = x * rate, and 1 + 2^t, for any finite x and rate: without overflow, and with an error near half a unit in the
- * last place even where the exponent is large.
+ * What formulas make of 2^t: the logistic function 1 / (1 + 2^t) times x, and exponentials that vanish, for any finite t.
  *
  * Three things go wrong in the obvious 1 + exp(rate * x). The product's rounding error is multiplied by the exponent (five
- * bits are lost near the end of float's range): so rate comes as an unevaluated sum hi + lo of twice the precision, and the
- * product's own rounding error is kept. The exponential is rounded before 1 is added: so the sum is built from its parts. And the exponential overflows although the quotient that it is used in is still a normal number:
- * so it comes as value * 2^k and `shrink` = 2^-k, and x / (1 + 2^t) is x / one_plus * shrink. `shrink` is 0 where 2^t is beyond
- * any use.
+ * bits are lost near the end of float's range): so t comes as an unevaluated sum t + error, and rates as hi + lo. The exponential is
+ * rounded before 1 is added: so the sum is built from its parts. And the exponential overflows although the quotient that it is
+ * used in is still a normal number: so it is kept below that, and a power of two makes up for the rest at the end.
  *
  * Read once per FL_PRECISION: see precision.h.
  */
@@ -102,29 +100,62 @@ FL_INLINE double fl_exp2_tail_64(double f)
 
 #endif /* FL_EXP2_ONCE */
 
-#undef fl_exp2_result
-#define fl_exp2_result struct fl_name(fl_exp2_result)
+/* The logistic function 1 / (1 + 2^t) = s * scale, and what is left of 1, without cancellation: 2^t / (1 + 2^t) = rest. */
+#undef fl_logistic
+#define fl_logistic struct fl_name(fl_logistic)
 
-fl_exp2_result
+fl_logistic
 {
-    fl_real value, one_plus, shrink;
-    fl_real error; /* of one_plus: what its last rounding lost */
+    fl_real s, rest, scale;
 };
 
 #if FL_PRECISION == 16
 
-/* The hardware's exp2: no error term is needed, since 16-bit results end their normal range before it shows. */
-FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
+/*
+ * By the hardware's exp2 and reciprocal, whose error is far below half a unit of a 16-bit result; products may be fused with sums.
+ *
+ * 1 / (1 + 2^t) is 2^-16 / (2^-16 + 2^(t - 16)), which goes on for 16 more powers of two before it overflows: far enough for all
+ * normal results of bfloat16 while |x| < 2^16 there. The scale is applied in two parts, so that neither x nor the rest becomes too small.
+ */
+FL_INLINE float fl_two_product_16(float a, float b, float *error)
 {
-    fl_exp2_result r;
-    float t = x * rate->hi;
-    r.value = fl_device_exp2(rate->exponent_most < t ? rate->exponent_most : t);
-    r.one_plus = 1.0f + r.value;
-    r.error = 0.0f;
-    r.shrink = 1.0f;
-    if (rate->exponent_most < t) /* rare: the far tail of bfloat16; 0 where devices disagree about subnormal numbers */
-        r.shrink = t < rate->exponent_most + 126.0f ? fl_device_exp2(rate->exponent_most - t) : 0.0f;
+    *error = 0.0f;
+    return a * b;
+}
+
+FL_INLINE float fl_two_sum_16(float a, float b, float *error)
+{
+    *error = 0.0f;
+    return a + b;
+}
+
+/* Where t is made of x: no clamp is needed. nan stays. */
+FL_INLINE float fl_within_16(float x, float least, float most)
+{
+    (void)least, (void)most;
+    return x;
+}
+
+/* For a factor beside one that keeps nan: drops it. */
+FL_INLINE float fl_clamp_16(float x, float least, float most)
+{
+    return __builtin_fminf(__builtin_fmaxf(x, least), most);
+}
+
+FL_INLINE fl_logistic fl_logistic_at_16(float t, float error, float exponent_most)
+{
+    fl_logistic r;
+    (void)error, (void)exponent_most;
+    r.s = fl_device_reciprocal(0x1p-16f + fl_device_exp2(t - 16.0f)) * 0x1p-16f;
+    r.rest = 1.0f - r.s;
+    r.scale = 1.0f;
     return r;
+}
+
+FL_INLINE float fl_logistic_times_16(float x, float clamped, float t, float error, float exponent_most)
+{
+    (void)clamped, (void)error, (void)exponent_most;
+    return x * 0x1p-8f * (fl_device_reciprocal(0x1p-16f + fl_device_exp2(t - 16.0f)) * 0x1p-8f);
 }
 
 #else
@@ -139,25 +170,79 @@ FL_INLINE fl_exp2_result fl_exp2_16(float x, const struct fl_rate_32 *rate)
 #define FL_LN2   FL_LN2_64
 #endif
 
-/* x: already clamped to rate->x_least ... rate->x_most. */
-FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rate) * rate)
+/* Keeps nan: both comparisons are false for it. */
+FL_INLINE fl_real fl_name(fl_clamp)(fl_real x, fl_real least, fl_real most)
+{
+    fl_real y = most < x ? most : x;
+    return y < least ? least : y;
+}
+
+/*
+ * The clamp of an x that t is made of. On a GPU by its minimum and maximum, which drop nan: whatever is made of t alone has to have it
+ * put back, by fl_keep_nan.
+ */
+#if FL_PRECISION == 32 && FL_DEVICE_CODE
+FL_INLINE float fl_within_32(float x, float least, float most)
+{
+    return __builtin_fminf(__builtin_fmaxf(x, least), most);
+}
+#else
+#define fl_within_32 fl_clamp_32
+#define fl_within_64 fl_clamp_64
+#endif
+
+/* The smaller of two numbers, neither of them nan. */
+FL_INLINE fl_real fl_name(fl_least)(fl_real a, fl_real b)
+{
+#if FL_PRECISION == 32 && FL_DEVICE_CODE
+    return __builtin_fminf(a, b);
+#else
+    return a < b ? a : b;
+#endif
+}
+
+/* a * b = result + error, but for underflow. (Dekker 1971, where there is no fused multiply-add.) */
+FL_INLINE fl_real fl_name(fl_two_product)(fl_real a, fl_real b, fl_real *error)
+{
+    fl_real product = a * b;
+#if FL_HAS_FMA
+    *error = fl_name(fl_fma)(a, b, -product);
+#else
+    fl_real a_upper = fl_name(fl_from_bits)(fl_name(fl_bits)(a) & FL_SPLIT), a_lower = a - a_upper;
+    fl_real b_upper = fl_name(fl_from_bits)(fl_name(fl_bits)(b) & FL_SPLIT), b_lower = b - b_upper;
+    *error = ((a_upper * b_upper - product) + a_upper * b_lower + a_lower * b_upper) + a_lower * b_lower;
+#endif
+    return product;
+}
+
+/* a + b = result + error (Knuth). */
+FL_INLINE fl_real fl_name(fl_two_sum)(fl_real a, fl_real b, fl_real *error)
+{
+    fl_real sum = a + b, b_part = sum - a;
+    *error = (a - (sum - b_part)) + (b - b_part);
+    return sum;
+}
+
+#undef fl_exp2_result
+#define fl_exp2_result struct fl_name(fl_exp2_result)
+
+fl_exp2_result
+{
+    fl_real value, one_plus, shrink;
+    fl_real error; /* of one_plus: what its last rounding lost */
+};
+
+/*
+ * 2^(t + error), for t from -exponent_most to twice the exponent's range, as value / shrink; and 1 + value.
+ * exponent_most is a run-time value, since compilers would unroll a constant's case.
+ */
+FL_INLINE fl_exp2_result fl_name(fl_exp2_of)(fl_real t, fl_real error, fl_real exponent_most)
 {
     fl_exp2_result r;
-    fl_real t, error, n, kept, f, power, tail, sum, lost, part;
-#if FL_HAS_FMA
-    t = x * rate->hi;
-    error = fl_name(fl_fma)(x, rate->lo, fl_name(fl_fma)(x, rate->hi, -t));
-#else
-    /* Without a fused multiply-add: hi then has half the significant bits, so that its product with x's upper half is exact. */
-    fl_real upper = fl_name(fl_from_bits)(fl_name(fl_bits)(x) & FL_SPLIT);
-    fl_real rate_upper = fl_name(fl_from_bits)(fl_name(fl_bits)(rate->hi) & FL_SPLIT);
-    fl_real rate_lower = (rate->hi - rate_upper) + rate->lo;
-    t = upper * rate_upper;
-    error = (x - upper) * rate->hi + upper * rate_lower;
-#endif
+    fl_real n, kept, f, power, tail, sum, lost, part;
     n = (t + FL_MAGIC) - FL_MAGIC;
     f = (t - n) + error;
-    kept = n < rate->exponent_most ? n : rate->exponent_most;
+    kept = fl_name(fl_least)(n, exponent_most);
     power = fl_name(fl_power)(kept);
     tail = f * fl_name(fl_exp2_tail)(f);
     f *= power;
@@ -171,20 +256,43 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2)(fl_real x, const struct fl_name(fl_rat
     return r;
 }
 
+/* 2^(t + error) for t <= 0, down to twice the exponent's range, as (result + result_error) * shrink. */
+FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real exponent_most, fl_real *result_error, fl_real *shrink)
+{
+    fl_real n = (t + FL_MAGIC) - FL_MAGIC, f = (t - n) + error, tail = f * fl_name(fl_exp2_tail)(f), result;
+    fl_real kept = n < -exponent_most ? -exponent_most : n, power = fl_name(fl_power)(kept);
+    *shrink = fl_name(fl_power)(n - kept);
+    f *= power;
+    result = fl_name(fl_fma)(f, FL_LN2 + tail, power);
+    *result_error = fl_name(fl_fma)(f, tail, fl_name(fl_fma)(f, FL_LN2, power - result));
+    return result;
+}
+
 #undef FL_MAGIC
 #undef FL_SPLIT
 #undef FL_LN2
 
-#endif
+/* t: within -exponent_most ... twice the exponent's range. */
+FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_real t, fl_real error, fl_real exponent_most)
+{
+    fl_exp2_result e = fl_name(fl_exp2_of)(t, error, exponent_most);
+    fl_logistic r;
+    r.s = fl_name(fl_divide)((fl_real)1, e.one_plus);
+    /* 1 - s is exact from s = 1/2 on and carries s's own error, much of which cancels so; but not where s is near 1. */
+    r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : e.value * r.s;
+    r.scale = e.shrink;
+    return r;
+}
 
 /*
  * x / (1 + 2^t). In double, and in float without a fused multiply-add, the errors of the sum, of the exponential and of the
  * division together would pass two units in the last place: there what the sum and the division lost is put right. That takes the
  * clamped x that t was made of, since an infinite one would make nan of the correction.
  */
-FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_real clamped, fl_exp2_result e)
+FL_INLINE fl_real fl_name(fl_logistic_times)(fl_real x, fl_real clamped, fl_real t, fl_real error, fl_real exponent_most)
 {
-#if FL_PRECISION != 16 && !FL_HAS_FMA
+    fl_exp2_result e = fl_name(fl_exp2_of)(t, error, exponent_most);
+#if !FL_HAS_FMA
     fl_real quotient = fl_name(fl_divide)(x, e.one_plus);
     fl_real excess = fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
     quotient = excess == 0 ? quotient : quotient - excess; /* a negative zero stays one */
@@ -196,5 +304,26 @@ FL_INLINE fl_real fl_name(fl_over_one_plus)(fl_real x, fl_real clamped, fl_exp2_
 #else
     (void)clamped;
     return fl_name(fl_divide)(x, e.one_plus) * e.shrink;
+#endif
+}
+
+#endif
+
+/* t of 2^(x * rate), and its error. */
+FL_INLINE fl_real fl_name(fl_rate_times)(fl_real x, const fl_struct(fl_rate) * rate, fl_real *error)
+{
+    fl_real t = fl_name(fl_two_product)(x, rate->hi, error);
+    *error = fl_name(fl_fma)(x, rate->lo, *error);
+    return t;
+}
+
+/* y, or x where that is nan. */
+FL_INLINE fl_real fl_name(fl_keep_nan)(fl_real x, fl_real y)
+{
+#if FL_PRECISION == 32 && FL_DEVICE_CODE
+    return x == x ? y : x;
+#else
+    (void)x; /* y is made of x: see fl_within */
+    return y;
 #endif
 }

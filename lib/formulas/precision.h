@@ -10,7 +10,8 @@
  *     16   float with the GPU's approximate exp2 and reciprocal, for 16-bit tensors: their error (about 1e-7) is far below
  *          half a unit of a 16-bit result. Exists on the GPU only.
  *
- * Inside a formula fl_real is the type computed in and fl_name(f) is f with the precision's suffix.
+ * Inside a formula fl_real is the type computed in, fl_name(f) is f with the precision's suffix, and fl_struct(s) the structure s that
+ * the host prepared for it (that of float for 16).
  */
 #ifndef FL_PRECISION
 #error "define FL_PRECISION as 16, 32 or 64 before including a formula"
@@ -18,26 +19,28 @@
 
 #undef fl_real
 #undef fl_name
-#undef fl_parameters
+#undef fl_struct
 
 #if FL_PRECISION == 64
-#define fl_real               double
-#define fl_name(name)         name##_64
-#define fl_parameters(family) struct family##_parameters_64
+#define fl_real         double
+#define fl_name(name)   name##_64
+#define fl_struct(name) struct name##_64
 #elif FL_PRECISION == 32
-#define fl_real               float
-#define fl_name(name)         name##_32
-#define fl_parameters(family) struct family##_parameters_32
+#define fl_real         float
+#define fl_name(name)   name##_32
+#define fl_struct(name) struct name##_32
 #elif FL_PRECISION == 16
-#define fl_real               float
-#define fl_name(name)         name##_16
-#define fl_parameters(family) struct family##_parameters_32
+#define fl_real         float
+#define fl_name(name)   name##_16
+#define fl_struct(name) struct name##_32
 #else
 #error "FL_PRECISION is 16, 32 or 64"
 #endif
 
 #ifndef FL_PRECISION_ONCE
 #define FL_PRECISION_ONCE
+
+#define fl_parameters(family) fl_struct(family##_parameters)
 
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "fuseline keeps inf and nan: build without -ffast-math and -ffinite-math-only"
@@ -46,10 +49,12 @@
 #if defined(__HIP__) || defined(__CUDA__)
 #define FL_DEVICE_CODE 1
 #define FL_INLINE      static inline __attribute__((always_inline, device))
+#define FL_METHOD      inline __attribute__((always_inline, device)) /* of a C++ class */
 #define FL_CONSTANT    static constexpr
 #else
 #define FL_DEVICE_CODE 0
 #define FL_INLINE      static inline __attribute__((always_inline))
+#define FL_METHOD      inline __attribute__((always_inline))
 #define FL_CONSTANT    static const
 #endif
 

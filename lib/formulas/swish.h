@@ -11,6 +11,7 @@
  * Declares the parameters; the functions too, once per precision, where FL_PRECISION is defined: see precision.h.
  */
 #include "rate.h"
+#include "unary.h"
 
 #ifndef FL_SWISH_ONCE
 #define FL_SWISH_ONCE
@@ -26,28 +27,24 @@ struct swish_parameters_64 {
 
 #ifdef FL_PRECISION
 
-/* Keeps nan: both comparisons are false for it. */
-FL_INLINE fl_real fl_name(swish_clamp)(fl_real x, const fl_parameters(swish) * p)
+FL_INLINE fl_real fl_name(swish_value)(fl_real x, const fl_parameters(swish) * p)
 {
-    fl_real y = p->rate.x_most < x ? p->rate.x_most : x;
-    return y < p->rate.x_least ? p->rate.x_least : y;
+    fl_real within = fl_name(fl_within)(x, p->rate.x_least, p->rate.x_most);
+    fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
+    return fl_name(fl_logistic_times)(x, within, t, error, p->rate.exponent_most);
 }
 
-FL_INLINE void fl_name(swish_forward)(fl_real x, fl_real *y, const fl_parameters(swish) * p)
+/* The limits at infinite x, 1 and 0, and not nan: the argument is clamped where it would multiply a zero. */
+FL_INLINE fl_real fl_name(swish_slope)(fl_real x, fl_real *value, const fl_parameters(swish) * p)
 {
-    fl_real clamped = fl_name(swish_clamp)(x, p);
-    *y = fl_name(fl_over_one_plus)(x, clamped, fl_name(fl_exp2)(clamped, &p->rate));
+    fl_real within = fl_name(fl_within)(x, p->rate.x_least, p->rate.x_most);
+    fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
+    fl_logistic l = fl_name(fl_logistic_at)(t, error, p->rate.exponent_most);
+    fl_real z = p->beta * fl_name(fl_clamp)(within, p->rate.x_least, p->rate.x_most);
+    *value = x * l.scale * l.s;
+    return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(z * l.s, l.rest, l.s) * l.scale);
 }
 
-/* At +inf the result is dy and at -inf 0 * dy, the limits of the derivative, not nan. */
-FL_INLINE void fl_name(swish_backward)(fl_real dy, fl_real x, fl_real *dx, const fl_parameters(swish) * p)
-{
-    fl_real clamped = fl_name(swish_clamp)(x, p);
-    fl_exp2_result e = fl_name(fl_exp2)(clamped, &p->rate);
-    fl_real s = fl_name(fl_divide)((fl_real)1, e.one_plus);
-    /* 1 - s, which is exact from s = 1/2 on and carries s's own error, so that much of it cancels; but not where s is near 1. */
-    fl_real rest = s < (fl_real)0.9 ? (fl_real)1 - s : e.value * s;
-    *dx = dy * (fl_name(fl_fma)(p->beta * clamped * s, rest, s) * e.shrink);
-}
+FL_UNARY(swish)
 
 #endif

@@ -2,18 +2,44 @@
 
 #include <stdint.h>
 
-/* True if every operand that is read or written along its row can be accessed in whole vectors, in every row. */
-static int rows_fit_vectors(const struct fl_arguments *arguments, int operands, int length)
+static int is_aligned(const void *data)
 {
-    for (int k = 0; k < operands; k++) {
+    return (uintptr_t)data % FL_VECTOR_BYTES == 0;
+}
+
+/* True if every operand that is read or written along its row can be accessed in whole vectors, in every row. */
+static int rows_fit_vectors(const struct fl_arguments *arguments, const struct fl_operator *op, int length)
+{
+    for (int k = 0; k < op->inputs + op->outputs; k++) {
         if (arguments->column_stride[k] == 0)
-            continue; /* one value, read as such */
-        if ((uintptr_t)arguments->data[k] % FL_VECTOR_BYTES != 0)
+            continue; /* one value, read as such, or none */
+        if (arguments->column_stride[k] != 1 || !is_aligned(arguments->data[k]))
             return 0;
         if (arguments->rows > 1 && arguments->row_stride[k] % length != 0)
             return 0;
     }
     return 1;
+}
+
+/* True if gate and up (and their biases, and their gradients) lie interleaved, and whole vectors of them can be accessed. */
+static int rows_fit_pairs(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types, int length)
+{
+    int found = 0;
+    for (int k = 0; k < op->inputs + op->outputs; k++) {
+        char role = op->roles[k];
+        if (role == 'u' || role == 'c' || arguments->column_stride[k] == 0)
+            continue; /* goes with the one before, or is one value, or none */
+        int is_pair = role == 'g' || role == 'b';
+        if (arguments->column_stride[k] != 1 + is_pair || !is_aligned(arguments->data[k]))
+            return 0;
+        if (arguments->rows > 1 && arguments->row_stride[k] % length != 0)
+            return 0;
+        if (is_pair && (arguments->column_stride[k + 1] != 2 || arguments->row_stride[k + 1] != arguments->row_stride[k] ||
+                        (char *)arguments->data[k + 1] != (char *)arguments->data[k] + fl_dtype_size[types.operand]))
+            return 0;
+        found |= is_pair;
+    }
+    return found;
 }
 
 struct fl_division fl_division_by(long long divisor, long long indices)
@@ -30,17 +56,25 @@ struct fl_division fl_division_by(long long divisor, long long indices)
     return division;
 }
 
-struct fl_geometry fl_geometry(const struct fl_arguments *arguments, int operands, int element_size)
+struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types)
 {
     struct fl_geometry geometry = {FL_MODE_ELEMENT, 1, {0, -1}};
-    int length = FL_VECTOR_BYTES / element_size;
+    int operand_size = fl_dtype_size[types.operand], result_size = fl_dtype_size[types.result];
+    int length = FL_VECTOR_BYTES / (operand_size < result_size ? operand_size : result_size);
+    int is_plain = arguments->plain || op->roles[op->inputs - 1] != 'c'; /* other operators have but one form */
     long long steps;
 
-    if (arguments->rows == 1 && rows_fit_vectors(arguments, operands, length)) {
+    if (op->kind == FL_REDUCTION_KIND) {
+        steps = arguments->columns * FL_REDUCTION_ROWS; /* kernels/column_sum.hip: any rows, in whole strips of columns */
+    } else if (arguments->rows == 1 && is_plain && rows_fit_vectors(arguments, op, length)) {
         geometry.mode = FL_MODE_VECTOR;
         steps = arguments->columns / length; /* the elements left over go to the first block */
-    } else if (arguments->columns % length == 0 && rows_fit_vectors(arguments, operands, length)) {
-        geometry.mode = FL_MODE_ROWS;
+    } else if (arguments->columns % length == 0 && rows_fit_vectors(arguments, op, length)) {
+        geometry.mode = is_plain ? FL_MODE_ROWS : FL_MODE_ROWS_FULL;
+        steps = arguments->rows * (arguments->columns / length);
+        geometry.division = fl_division_by(arguments->columns / length, steps);
+    } else if (arguments->columns % length == 0 && rows_fit_pairs(arguments, op, types, length)) {
+        geometry.mode = is_plain ? FL_MODE_PAIRS : FL_MODE_PAIRS_FULL;
         steps = arguments->rows * (arguments->columns / length);
         geometry.division = fl_division_by(arguments->columns / length, steps);
     } else {

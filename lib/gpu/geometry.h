@@ -2,11 +2,11 @@
 #ifndef FL_GPU_GEOMETRY_H
 #define FL_GPU_GEOMETRY_H
 
-#include "../arguments.h"
+#include "../operator.h"
 #include "walk.h"
 
 /* The access modes of kernels/elementwise.h. */
-enum fl_mode { FL_MODE_VECTOR, FL_MODE_ROWS, FL_MODE_ELEMENT, FL_MODES };
+enum fl_mode { FL_MODE_VECTOR, FL_MODE_ROWS, FL_MODE_PAIRS, FL_MODE_ROWS_FULL, FL_MODE_PAIRS_FULL, FL_MODE_ELEMENT, FL_MODES };
 
 /*
  * AMD's runtime runs a grid of 2^32 threads or more wrongly, or not at all; kernels stride over what is beyond this.
@@ -23,7 +23,7 @@ struct fl_geometry {
 /* For the division of indices below `indices` by `divisor`, both at least 1. */
 struct fl_division fl_division_by(long long divisor, long long indices);
 
-/* arguments: at least one element. element_size: bytes, 2 to 8. */
-struct fl_geometry fl_geometry(const struct fl_arguments *arguments, int operands, int element_size);
+/* arguments: at least one element. */
+struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types);
 
 #endif

@@ -9,9 +9,9 @@
  * Launches one kernel on `stream` of the device and returns at once. Never synchronises or allocates device memory once the
  * operator's module is loaded, which happens at its first use on a device.
  */
-fuseline_status fl_cuda_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+fuseline_status fl_cuda_run(const struct fl_operator *op, struct fl_types types, int device_id,
                             const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream);
-fuseline_status fl_rocm_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+fuseline_status fl_rocm_run(const struct fl_operator *op, struct fl_types types, int device_id,
                             const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream);
 
 /* Adds the value of "gpu" in fuseline_info, a JSON object. Loads a runtime if none is. */

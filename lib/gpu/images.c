@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-/* Written by kernels/local.mk: FL_IMAGE(family, DTYPE, KIND, number, "file") for each. */
-#define FL_IMAGE(family, dtype, kind, number, file)                                                                              \
-    extern const char fl_image_##family##_##dtype##_##kind##_##number[] __attribute__((visibility("hidden")));
+/* Written by kernels/local.mk: FL_IMAGE(family, OPERAND, RESULT, KIND, number, "file") for each. */
+#define FL_IMAGE(family, operand, result, kind, number, file)                                                                    \
+    extern const char fl_image_##family##_##operand##_##result##_##kind##_##number[] __attribute__((visibility("hidden")));
 #include <kernels/images.def>
 #undef FL_IMAGE
 
 static const struct fl_image images[] = {
-#define FL_IMAGE(family, dtype, kind, number, file)                                                                              \
-    {#family, FL_##dtype, FL_IMAGE_##kind, number, fl_image_##family##_##dtype##_##kind##_##number},
+#define FL_IMAGE(family, operand, result, kind, number, file)                                                                    \
+    {#family, {FL_##operand, FL_##result}, FL_IMAGE_##kind, number, fl_image_##family##_##operand##_##result##_##kind##_##number},
 #include <kernels/images.def>
 #undef FL_IMAGE
 };
@@ -35,13 +35,14 @@ static int fitness(const struct fl_image *image, enum fl_device_kind kind, int n
 }
 
 const struct fl_image *fl_image_best(enum fl_device_kind kind, const struct fl_architecture *architecture, const char *family,
-                                     enum fl_dtype dtype, const struct fl_image *after)
+                                     struct fl_types types, const struct fl_image *after)
 {
     const struct fl_image *best = NULL;
     int best_fitness = 0, below = after != NULL ? fitness(after, kind, architecture->number) : 1 << 30;
     for (size_t k = 0; k < IMAGES; k++) {
         int fits = fitness(&images[k], kind, architecture->number);
-        if (images[k].dtype == dtype && strcmp(images[k].family, family) == 0 && fits > best_fitness && fits < below) {
+        if (images[k].types.operand == types.operand && images[k].types.result == types.result &&
+            strcmp(images[k].family, family) == 0 && fits > best_fitness && fits < below) {
             best = &images[k];
             best_fitness = fits;
         }
@@ -57,7 +58,7 @@ int fl_image_target_is_for(enum fl_device_kind kind, const char *target)
 int fl_image_covers(enum fl_device_kind kind, const struct fl_architecture *architecture)
 {
     if (kind == FL_CUDA)
-        return fl_image_best(kind, architecture, images[0].family, images[0].dtype, NULL) != NULL;
+        return fl_image_best(kind, architecture, images[0].family, images[0].types, NULL) != NULL;
     for (int k = 0; fl_image_targets[k] != NULL; k++) {
         size_t length = strcspn(fl_image_targets[k], ":"); /* what follows are features, "gfx90a:xnack+" */
         if (strncmp(fl_image_targets[k], architecture->name, length) == 0 && architecture->name[length] == '\0')

@@ -1,7 +1,8 @@
-/* The device code in this library: one image per operator's family, dtype and kind, put in by kernels/embed.S. */
+/* The device code in this library: one image per operator's family, dtypes and kind, put in by kernels/embed.S. */
 #ifndef FL_GPU_IMAGES_H
 #define FL_GPU_IMAGES_H
 
+#include "../operator.h"
 #include "vendor.h"
 
 enum fl_image_kind {
@@ -12,7 +13,7 @@ enum fl_image_kind {
 
 struct fl_image {
     const char *family;
-    enum fl_dtype dtype;
+    struct fl_types types;
     enum fl_image_kind kind;
     int number;       /* 10 * major + minor of the compute capability; 0 for FL_IMAGE_HIP */
     const char *data; /* PTX ends in a NUL */
@@ -23,7 +24,7 @@ struct fl_image {
  * could not be loaded, NULL at first. Returns NULL when there is none (left).
  */
 const struct fl_image *fl_image_best(enum fl_device_kind kind, const struct fl_architecture *architecture, const char *family,
-                                     enum fl_dtype dtype, const struct fl_image *after);
+                                     struct fl_types types, const struct fl_image *after);
 
 /* What configure was told to build: "gfx1151", "ptx_75", "sm_90", ...; ends in NULL. */
 extern const char *const fl_image_targets[];

@@ -6,10 +6,14 @@
 #include "../text.h"
 #include "images.h"
 
-void fl_kernel_name(const struct fl_operator *op, enum fl_dtype dtype, enum fl_mode mode, char name[FL_KERNEL_NAME_SIZE])
+void fl_kernel_name(const struct fl_operator *op, struct fl_types types, enum fl_mode mode, char name[FL_KERNEL_NAME_SIZE])
 {
-    static const char *const modes[FL_MODES] = {"vector", "rows", "element"};
-    snprintf(name, FL_KERNEL_NAME_SIZE, "fl_%s_%s_%s", op->kernel, fl_dtype_name[dtype], modes[mode]);
+    static const char *const modes[FL_MODES] = {"vector", "rows", "pairs", "rows_full", "pairs_full", "element"};
+    const char *operand = fl_dtype_name[types.operand], *result = fl_dtype_name[types.result];
+    if (types.operand == types.result)
+        snprintf(name, FL_KERNEL_NAME_SIZE, "fl_%s_%s_%s", op->kernel, operand, modes[mode]);
+    else
+        snprintf(name, FL_KERNEL_NAME_SIZE, "fl_%s_%s_%s_%s", op->kernel, operand, result, modes[mode]);
 }
 
 /* What the runtimes say of code that was not built for the device (the numbers are the same with both where both have them). */
@@ -40,14 +44,14 @@ static fuseline_status no_code(const struct fl_runtime *runtime, const struct fl
         runtime->vendor->label, device->index, device->architecture.name, buffer, runtime->vendor->option);
 }
 
-static fuseline_status load(struct fl_runtime *runtime, struct fl_device *device, const char *family, enum fl_dtype dtype,
+static fuseline_status load(struct fl_runtime *runtime, struct fl_device *device, const char *family, struct fl_types types,
                             void **module)
 {
     enum fl_device_kind kind = runtime->vendor->kind;
     const struct fl_image *image = NULL;
     int error = 0;
 
-    while ((image = fl_image_best(kind, &device->architecture, family, dtype, image)) != NULL) {
+    while ((image = fl_image_best(kind, &device->architecture, family, types, image)) != NULL) {
         error = runtime->functions.module_load(module, image->data);
         if (error == 0)
             return FUSELINE_OK;
@@ -56,42 +60,42 @@ static fuseline_status load(struct fl_runtime *runtime, struct fl_device *device
     *module = NULL;
     if (error == 0 || means_no_code(error) || !fl_image_covers(kind, &device->architecture))
         return no_code(runtime, device);
-    return fl_runtime_fail(runtime, error, "loading the code of %s for %s on %s device %d (%s)", family, fl_dtype_name[dtype],
-                           runtime->vendor->label, device->index, device->architecture.name);
+    return fl_runtime_fail(runtime, error, "loading the code of %s for %s on %s device %d (%s)", family,
+                           fl_dtype_name[types.operand], runtime->vendor->label, device->index, device->architecture.name);
 }
 
 static fuseline_status look_up(struct fl_runtime *runtime, struct fl_device *device, const struct fl_operator *op,
-                               enum fl_dtype dtype, enum fl_mode mode, void **function)
+                               struct fl_types types, enum fl_mode mode, void **function)
 {
     const struct fl_operator *first = fl_operators; /* of the family: the modules' place */
     char name[FL_KERNEL_NAME_SIZE];
 
     while (strcmp(first->family, op->family) != 0)
         first++;
-    void **module = &device->modules[first->index][dtype];
+    void **module = &device->modules[first->index][types.operand][types.result];
     if (*module == NULL)
-        FL_TRY(load(runtime, device, op->family, dtype, module));
-    fl_kernel_name(op, dtype, mode, name);
+        FL_TRY(load(runtime, device, op->family, types, module));
+    fl_kernel_name(op, types, mode, name);
     int error = runtime->functions.module_function(function, *module, name);
     if (error != 0)
         return fl_runtime_fail(runtime, error, "looking up %s on %s device %d (%s)", name, runtime->vendor->label, device->index,
                                device->architecture.name);
-    atomic_store_explicit(&device->functions[op->index][dtype][mode], *function, memory_order_release);
+    atomic_store_explicit(&device->functions[op->index][types.operand][types.result][mode], *function, memory_order_release);
     return FUSELINE_OK;
 }
 
 fuseline_status fl_module_function(struct fl_runtime *runtime, struct fl_device *device, const struct fl_operator *op,
-                                   enum fl_dtype dtype, enum fl_mode mode, void **function)
+                                   struct fl_types types, enum fl_mode mode, void **function)
 {
     fuseline_status status = FUSELINE_OK;
 
-    *function = atomic_load_explicit(&device->functions[op->index][dtype][mode], memory_order_acquire);
+    *function = atomic_load_explicit(&device->functions[op->index][types.operand][types.result][mode], memory_order_acquire);
     if (__builtin_expect(*function != NULL, 1))
         return FUSELINE_OK;
     pthread_mutex_lock(&fl_gpu_lock);
-    *function = device->functions[op->index][dtype][mode];
+    *function = device->functions[op->index][types.operand][types.result][mode];
     if (*function == NULL)
-        status = look_up(runtime, device, op, dtype, mode, function);
+        status = look_up(runtime, device, op, types, mode, function);
     pthread_mutex_unlock(&fl_gpu_lock);
     return status;
 }

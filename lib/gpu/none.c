@@ -9,17 +9,17 @@ static fuseline_status refuse(const char *kind)
                    kind);
 }
 
-fuseline_status fl_cuda_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+fuseline_status fl_cuda_run(const struct fl_operator *op, struct fl_types types, int device_id,
                             const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
 {
-    (void)op, (void)dtype, (void)device_id, (void)arguments, (void)parameters, (void)parameters_size, (void)stream;
+    (void)op, (void)types, (void)device_id, (void)arguments, (void)parameters, (void)parameters_size, (void)stream;
     return refuse("CUDA");
 }
 
-fuseline_status fl_rocm_run(const struct fl_operator *op, enum fl_dtype dtype, int device_id,
+fuseline_status fl_rocm_run(const struct fl_operator *op, struct fl_types types, int device_id,
                             const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
 {
-    (void)op, (void)dtype, (void)device_id, (void)arguments, (void)parameters, (void)parameters_size, (void)stream;
+    (void)op, (void)types, (void)device_id, (void)arguments, (void)parameters, (void)parameters_size, (void)stream;
     return refuse("ROCm");
 }
 

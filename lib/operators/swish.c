@@ -1,20 +1,24 @@
 #include <math.h>
 
 #include "../entries.h"
-#include "../formulas/swish.h"
 #include "../rate.h"
+#include "activations.h"
 
 FL_PARAMETERS(swish);
 
-static fuseline_status swish_prepare(double beta, struct swish_parameters *parameters)
+fuseline_status fl_swish_prepare(double beta, struct swish_parameters_32 *in_float, struct swish_parameters_64 *in_double)
 {
     if (!(fabs(beta) <= FL_FACTOR_MOST))
         return fl_fail(FUSELINE_ERROR_ARGUMENT, "beta: is %g; accepted: a finite number within +-%g", beta, FL_FACTOR_MOST);
-    fl_rate_set(-beta, &parameters->in_float.rate, &parameters->in_double.rate);
-    parameters->in_float.beta = (float)beta;
-    parameters->in_double.beta = beta;
+    fl_rate_set(-beta, &in_float->rate, &in_double->rate);
+    in_float->beta = (float)beta;
+    in_double->beta = beta;
     return FUSELINE_OK;
 }
 
-FL_ENTRIES_1_1(swish_forward, swish, (double beta, ), (beta, ))
-FL_ENTRIES_2_1(swish_backward, swish, (double beta, ), (beta, ))
+static fuseline_status swish_prepare(double beta, struct swish_parameters *prepared)
+{
+    return fl_swish_prepare(beta, &prepared->in_float, &prepared->in_double);
+}
+
+FL_UNARY_ENTRIES(swish, (double beta, ), (beta, ))

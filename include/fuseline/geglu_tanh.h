@@ -1,0 +1,67 @@
+/*
+ * geglu_tanh(gate, up) = gelu_tanh(gate) * up, with the tanh form of GELU (gelu_tanh.h).
+ *
+ * Source of the formula: Shazeer, "GLU Variants Improve Transformer" (arXiv 2002.05202).
+ *
+ * Forms     up given: gate and up are two tensors of y's shape. up NULL: gate holds both along its last axis, which is twice that of
+ *           y, packed as `packing` says; its gradient dgate then has the same form, and dup is NULL. With up given, packing is
+ *           ignored.
+ * bias      NULL, or one dimension of twice y's last extent, of gate's dtype: what is added to gate and up before anything else; in
+ *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
+ * Product   Taken in float (double for float64) and rounded once.
+ * Specials  As the product of gelu.h's with up; 0 * inf gives nan.
+ *
+ * conventions.h has what holds for every operator.
+ */
+#ifndef FUSELINE_GEGLU_TANH_H
+#define FUSELINE_GEGLU_TANH_H
+
+#include <fuseline/conventions.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * y = geglu_tanh(gate, up).
+ *
+ * In:   gate, up (or NULL), bias (or NULL)
+ * Out:  y, may be gate or up, or their half of a packed one
+ */
+FUSELINE_API fuseline_status fuseline_geglu_tanh_forward(const DLTensor *gate, const DLTensor *up, const DLTensor *bias,
+                                                         fuseline_packing packing, void *stream, DLTensor *y);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_forward_managed(DLManagedTensor *gate, DLManagedTensor *up,
+                                                                 DLManagedTensor *bias, fuseline_packing packing, void *stream,
+                                                                 DLManagedTensor *y);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_forward_versioned(DLManagedTensorVersioned *gate, DLManagedTensorVersioned *up,
+                                                                   DLManagedTensorVersioned *bias, fuseline_packing packing,
+                                                                   void *stream, DLManagedTensorVersioned *y);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_forward_objects(const struct DLPackExchangeAPI *api, void *gate, void *up,
+                                                                 void *bias, fuseline_packing packing, void *y);
+
+/*
+ * The gradients of gate and up, from dy, that of y. The forward call's inputs are all that it needs.
+ *
+ * In:   dy, of y's dtype; gate, up and bias as in the forward call
+ * Out:  dgate and dup (or NULL, as up), of gate's dtype; each may be any input of its shape, strides and dtype
+ */
+FUSELINE_API fuseline_status fuseline_geglu_tanh_backward(const DLTensor *dy, const DLTensor *gate, const DLTensor *up,
+                                                          const DLTensor *bias, fuseline_packing packing, void *stream,
+                                                          DLTensor *dgate, DLTensor *dup);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_backward_managed(DLManagedTensor *dy, DLManagedTensor *gate, DLManagedTensor *up,
+                                                                  DLManagedTensor *bias, fuseline_packing packing, void *stream,
+                                                                  DLManagedTensor *dgate, DLManagedTensor *dup);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_backward_versioned(DLManagedTensorVersioned *dy, DLManagedTensorVersioned *gate,
+                                                                    DLManagedTensorVersioned *up, DLManagedTensorVersioned *bias,
+                                                                    fuseline_packing packing, void *stream,
+                                                                    DLManagedTensorVersioned *dgate,
+                                                                    DLManagedTensorVersioned *dup);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *gate,
+                                                                  void *up, void *bias, fuseline_packing packing, void *dgate,
+                                                                  void *dup);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * gelu(x) = x * Phi(x), Phi being the normal distribution function: the exact form, by erf.
+ *
+ * Source of the formula: Hendrycks, Gimpel, "Gaussian Error Linear Units" (arXiv 1606.08415). The tanh form is gelu_tanh.h; the
+ * quick one is swish with beta = 1.702.
+ *
+ * Specials  Forward: nan gives nan, +inf gives +inf, -inf gives nan (the product -inf * 0, as torch.nn.functional.gelu has it),
+ *           a signed zero keeps its sign. Backward: the derivative is 1 at +inf and 0 at -inf (the limits).
+ *
+ * conventions.h has what holds for every operator.
+ */
+#ifndef FUSELINE_GELU_H
+#define FUSELINE_GELU_H
+
+#include <fuseline/conventions.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * y = gelu(x).
+ *
+ * In:   x
+ * Out:  y, may be x
+ */
+FUSELINE_API fuseline_status fuseline_gelu_forward(const DLTensor *x, void *stream, DLTensor *y);
+FUSELINE_API fuseline_status fuseline_gelu_forward_managed(DLManagedTensor *x, void *stream, DLManagedTensor *y);
+FUSELINE_API fuseline_status fuseline_gelu_forward_versioned(DLManagedTensorVersioned *x, void *stream,
+                                                             DLManagedTensorVersioned *y);
+FUSELINE_API fuseline_status fuseline_gelu_forward_objects(const struct DLPackExchangeAPI *api, void *x, void *y);
+
+/*
+ * dx = dy * d gelu(x) / dx.
+ *
+ * In:   dy, the gradient of the result, of the result's dtype; x, the input of the forward call
+ * Out:  dx, of x's dtype; may be dy or x
+ */
+FUSELINE_API fuseline_status fuseline_gelu_backward(const DLTensor *dy, const DLTensor *x, void *stream, DLTensor *dx);
+FUSELINE_API fuseline_status fuseline_gelu_backward_managed(DLManagedTensor *dy, DLManagedTensor *x, void *stream,
+                                                            DLManagedTensor *dx);
+FUSELINE_API fuseline_status fuseline_gelu_backward_versioned(DLManagedTensorVersioned *dy, DLManagedTensorVersioned *x,
+                                                              void *stream, DLManagedTensorVersioned *dx);
+FUSELINE_API fuseline_status fuseline_gelu_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *x, void *dx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

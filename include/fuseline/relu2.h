@@ -1,0 +1,48 @@
+/*
+ * relu2(x) = max(x, 0)^2.
+ *
+ * Source of the formula: So, Manke, Liu, Dai, Shazeer, Le, "Primer" (arXiv 2109.08668).
+ *
+ * Specials  nan gives nan, +inf gives +inf, -inf and both zeros give 0. The derivative at 0 is 0.
+ *
+ * conventions.h has what holds for every operator.
+ */
+#ifndef FUSELINE_RELU2_H
+#define FUSELINE_RELU2_H
+
+#include <fuseline/conventions.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * y = relu2(x).
+ *
+ * In:   x
+ * Out:  y, may be x
+ */
+FUSELINE_API fuseline_status fuseline_relu2_forward(const DLTensor *x, void *stream, DLTensor *y);
+FUSELINE_API fuseline_status fuseline_relu2_forward_managed(DLManagedTensor *x, void *stream, DLManagedTensor *y);
+FUSELINE_API fuseline_status fuseline_relu2_forward_versioned(DLManagedTensorVersioned *x, void *stream,
+                                                              DLManagedTensorVersioned *y);
+FUSELINE_API fuseline_status fuseline_relu2_forward_objects(const struct DLPackExchangeAPI *api, void *x, void *y);
+
+/*
+ * dx = dy * d relu2(x) / dx.
+ *
+ * In:   dy, the gradient of the result, of the result's dtype; x, the input of the forward call
+ * Out:  dx, of x's dtype; may be dy or x
+ */
+FUSELINE_API fuseline_status fuseline_relu2_backward(const DLTensor *dy, const DLTensor *x, void *stream, DLTensor *dx);
+FUSELINE_API fuseline_status fuseline_relu2_backward_managed(DLManagedTensor *dy, DLManagedTensor *x, void *stream,
+                                                             DLManagedTensor *dx);
+FUSELINE_API fuseline_status fuseline_relu2_backward_versioned(DLManagedTensorVersioned *dy, DLManagedTensorVersioned *x,
+                                                               void *stream, DLManagedTensorVersioned *dx);
+FUSELINE_API fuseline_status fuseline_relu2_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *x, void *dx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * swiglu(gate, up) = swish(g; beta) * (u + offset), where g = min(gate, limit) and u = clamp(up, -limit, limit).
+ *
+ * With no limit (infinity) and offset 0 it is swish(gate) * up. Sources of the formulas: Shazeer, "GLU Variants Improve Transformer"
+ * (arXiv 2002.05202); the clamped form with offset 1 and beta 1.702 is that of the gpt-oss models.
+ *
+ * Forms     up given: gate and up are two tensors of y's shape. up NULL: gate holds both along its last axis, which is twice that of
+ *           y, packed as `packing` says; its gradient dgate then has the same form, and dup is NULL. With up given, packing is
+ *           ignored.
+ * bias      NULL, or one dimension of twice y's last extent, of gate's dtype: what is added to gate and up before anything else; in
+ *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
+ * Product   Taken in float (double for float64) and rounded once.
+ * beta      Any finite number within +-1e38.
+ * limit     Positive; infinity for none. A gradient passes where the clamp holds nothing back, its bounds included.
+ * offset    Any finite number of float's range.
+ * Specials  As the product of swish.h's with up; 0 * inf gives nan.
+ *
+ * conventions.h has what holds for every operator.
+ */
+#ifndef FUSELINE_SWIGLU_H
+#define FUSELINE_SWIGLU_H
+
+#include <fuseline/conventions.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * y = swiglu(gate, up).
+ *
+ * In:   gate, up (or NULL), bias (or NULL)
+ * Out:  y, may be gate or up, or their half of a packed one
+ */
+FUSELINE_API fuseline_status fuseline_swiglu_forward(const DLTensor *gate, const DLTensor *up, const DLTensor *bias,
+                                                     fuseline_packing packing, double beta, double limit, double offset,
+                                                     void *stream, DLTensor *y);
+FUSELINE_API fuseline_status fuseline_swiglu_forward_managed(DLManagedTensor *gate, DLManagedTensor *up, DLManagedTensor *bias,
+                                                             fuseline_packing packing, double beta, double limit, double offset,
+                                                             void *stream, DLManagedTensor *y);
+FUSELINE_API fuseline_status fuseline_swiglu_forward_versioned(DLManagedTensorVersioned *gate, DLManagedTensorVersioned *up,
+                                                               DLManagedTensorVersioned *bias, fuseline_packing packing,
+                                                               double beta, double limit, double offset, void *stream,
+                                                               DLManagedTensorVersioned *y);
+FUSELINE_API fuseline_status fuseline_swiglu_forward_objects(const struct DLPackExchangeAPI *api, void *gate, void *up,
+                                                             void *bias, fuseline_packing packing, double beta, double limit,
+                                                             double offset, void *y);
+
+/*
+ * The gradients of gate and up, from dy, that of y. The forward call's inputs are all that it needs.
+ *
+ * In:   dy, of y's dtype; gate, up and bias as in the forward call
+ * Out:  dgate and dup (or NULL, as up), of gate's dtype; each may be any input of its shape, strides and dtype
+ */
+FUSELINE_API fuseline_status fuseline_swiglu_backward(const DLTensor *dy, const DLTensor *gate, const DLTensor *up,
+                                                      const DLTensor *bias, fuseline_packing packing, double beta, double limit,
+                                                      double offset, void *stream, DLTensor *dgate, DLTensor *dup);
+FUSELINE_API fuseline_status fuseline_swiglu_backward_managed(DLManagedTensor *dy, DLManagedTensor *gate, DLManagedTensor *up,
+                                                              DLManagedTensor *bias, fuseline_packing packing, double beta,
+                                                              double limit, double offset, void *stream, DLManagedTensor *dgate,
+                                                              DLManagedTensor *dup);
+FUSELINE_API fuseline_status fuseline_swiglu_backward_versioned(DLManagedTensorVersioned *dy, DLManagedTensorVersioned *gate,
+                                                                DLManagedTensorVersioned *up, DLManagedTensorVersioned *bias,
+                                                                fuseline_packing packing, double beta, double limit,
+                                                                double offset, void *stream, DLManagedTensorVersioned *dgate,
+                                                                DLManagedTensorVersioned *dup);
+FUSELINE_API fuseline_status fuseline_swiglu_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *gate, void *up,
+                                                              void *bias, fuseline_packing packing, double beta, double limit,
+                                                              double offset, void *dgate, void *dup);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * The sum of each column over all rows. A block takes a strip of columns; its threads share the rows of the strip, and then add up
+ * their sums in a fixed order, so that the result is the same every time.
+ */
+#include "elementwise.h"
+
+struct column_sum_operator {
+    struct parameters {
+        char unused;
+    };
+};
+
+/* A sum that keeps what its additions lose (Neumaier 1974). */
+struct fl_compensated {
+    fl_real sum, lost;
+
+    FL_METHOD void add(fl_real x)
+    {
+        fl_real total = sum + x;
+        bool keeps_sum = (sum < 0 ? -sum : sum) >= (x < 0 ? -x : x);
+        fl_real loss = keeps_sum ? (sum - total) + x : (x - total) + sum;
+        lost += loss == loss ? loss : 0; /* an infinite sum has lost nothing */
+        sum = total;
+    }
+};
+
+#define FL_AHEAD 8
+
+FL_INLINE void fl_column_sum(const fl_arguments &arguments)
+{
+    FL_SHARED fl_real sums[FL_REDUCTION_ROWS][FL_REDUCTION_COLUMNS], losses[FL_REDUCTION_ROWS][FL_REDUCTION_COLUMNS];
+    int thread = fl_block_thread(), lane = thread % FL_REDUCTION_COLUMNS, group = thread / FL_REDUCTION_COLUMNS;
+    long long step = FL_REDUCTION_ROWS * arguments.row_stride[0];
+
+    for (long long first = (long long)fl_block_index() * FL_REDUCTION_COLUMNS; first < arguments.columns;
+         first += (long long)fl_block_count() * FL_REDUCTION_COLUMNS) {
+        long long column = first + lane;
+        fl_compensated mine = {0, 0};
+        if (column < arguments.columns) {
+            const fl_operand *from = (const fl_operand *)arguments.data[0] + column + group * arguments.row_stride[0];
+            long long row = group;
+            /* Several rows are on their way at once. */
+            for (; row + (FL_AHEAD - 1) * FL_REDUCTION_ROWS < arguments.rows; row += FL_AHEAD * FL_REDUCTION_ROWS) {
+                fl_operand ahead[FL_AHEAD];
+#pragma GCC unroll 8
+                for (int k = 0; k < FL_AHEAD; k++, from += step)
+                    ahead[k] = fl_load(from);
+#pragma GCC unroll 8
+                for (int k = 0; k < FL_AHEAD; k++)
+                    mine.add(fl_from_memory(ahead[k]));
+            }
+            for (; row < arguments.rows; row += FL_REDUCTION_ROWS, from += step)
+                mine.add(fl_from_memory(fl_load(from)));
+        }
+        sums[group][lane] = mine.sum;
+        losses[group][lane] = mine.lost;
+        fl_barrier();
+        if (group == 0 && column < arguments.columns) {
+            for (int other = 1; other < FL_REDUCTION_ROWS; other++) {
+                mine.add(sums[other][lane]);
+                mine.lost += losses[other][lane];
+            }
+            fl_operand rounded;
+            fl_to_memory(mine.sum + mine.lost, rounded);
+            fl_store((fl_operand *)arguments.data[1] + column, rounded);
+        }
+        fl_barrier();
+    }
+}
+
+FL_ELEMENTWISE_MODE(column_sum, element, fl_column_sum(arguments))

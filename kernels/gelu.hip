@@ -1,0 +1,6 @@
+#include "elementwise.h"
+
+#include "../lib/formulas/gelu.h"
+
+FL_ELEMENTWISE(gelu_forward, gelu, 1, 1, "xy")
+FL_ELEMENTWISE(gelu_backward, gelu, 2, 1, "yxx")

@@ -1,0 +1,60 @@
+/*
+ * From an activation function a to the gated unit that multiplies with it:
+ *
+ *     y = a(g) * (u + offset)    where g = min(gate + gate_bias, limit), u = clamp(up + up_bias, -limit, limit)
+ *
+ * An infinite limit, a zero offset and absent biases give the plain a(gate) * up of Shazeer, GLU Variants Improve Transformer
+ * (arXiv 2002.05202); the clamped form is that of recent open models. The product is taken before anything is rounded to the operands' type.
+ *
+ * The gradient does not pass where a clamp holds its argument back; it does at the limit itself, as torch.clamp has it.
+ */
+#ifndef FL_FORMULAS_GATED_H
+#define FL_FORMULAS_GATED_H
+
+#define FL_GATED_PARAMETERS(family, activation_name)                                                                             \
+    struct family##_parameters_32 {                                                                                              \
+        struct activation_name##_parameters_32 activation;                                                                       \
+        float limit, offset;                                                                                                     \
+    };                                                                                                                           \
+    struct family##_parameters_64 {                                                                                              \
+        struct activation_name##_parameters_64 activation;                                                                       \
+        double limit, offset;                                                                                                    \
+    };
+
+/*
+ * The plain functions are for an infinite limit, a zero offset and no biases, which is what most calls have: they are the same
+ * then, with less to do. Comparisons are written so that nan passes.
+ */
+#define FL_GATED(family, activation_name)                                                                                        \
+    FL_INLINE void fl_name(family##_forward_plain)(fl_real gate, fl_real up, fl_real * y, const fl_parameters(family) * p)       \
+    {                                                                                                                            \
+        *y = fl_name(activation_name##_value)(gate, &p->activation) * up;                                                        \
+    }                                                                                                                            \
+    FL_INLINE void fl_name(family##_forward)(fl_real gate, fl_real up, fl_real gate_bias, fl_real up_bias, fl_real * y,          \
+                                             const fl_parameters(family) * p)                                                    \
+    {                                                                                                                            \
+        fl_real g = gate + gate_bias, u = up + up_bias;                                                                          \
+        g = p->limit < g ? p->limit : g;                                                                                         \
+        u = p->limit < u ? p->limit : u;                                                                                         \
+        u = u < -p->limit ? -p->limit : u;                                                                                       \
+        *y = fl_name(activation_name##_value)(g, &p->activation) * (u + p->offset);                                              \
+    }                                                                                                                            \
+    FL_INLINE void fl_name(family##_backward_plain)(fl_real dy, fl_real gate, fl_real up, fl_real * dgate, fl_real * dup,        \
+                                                    const fl_parameters(family) * p)                                             \
+    {                                                                                                                            \
+        fl_real value, slope = fl_name(activation_name##_slope)(gate, &value, &p->activation);                                   \
+        *dgate = dy * up * slope;                                                                                                \
+        *dup = dy * value;                                                                                                       \
+    }                                                                                                                            \
+    FL_INLINE void fl_name(family##_backward)(fl_real dy, fl_real gate, fl_real up, fl_real gate_bias, fl_real up_bias,          \
+                                              fl_real * dgate, fl_real * dup, const fl_parameters(family) * p)                   \
+    {                                                                                                                            \
+        fl_real g = gate + gate_bias, u = up + up_bias, value, slope;                                                            \
+        fl_real clamped = p->limit < u ? p->limit : u;                                                                           \
+        clamped = clamped < -p->limit ? -p->limit : clamped;                                                                     \
+        slope = fl_name(activation_name##_slope)(p->limit < g ? p->limit : g, &value, &p->activation);                           \
+        *dgate = p->limit < g ? 0 : dy * (clamped + p->offset) * slope;                                                          \
+        *dup = p->limit < u || u < -p->limit ? 0 : dy * value;                                                                   \
+    }
+
+#endif

@@ -1,0 +1,210 @@
+/*
+ * gelu(x) = x * Phi(x), Phi the normal distribution function, and its derivative Phi(x) + x * phi(x).
+ *
+ * With t = |x| and Q the distribution's upper tail, gelu(x) = max(x, 0) - t * Q(t), and Q(t) = exp(-t^2 / 2) * R(t), where R is Mills' ratio
+ * (over sqrt(2 pi)): smooth, so that nothing cancels and nothing underflows before the result does. 0.5 * (1 + erf(x / sqrt 2)) would lose
+ * every digit by x = -6 in float. t * R(t) is computed as w * h(w - 1), w = 2 t / (t + k), which maps all t to a finite range; in this form
+ * the rounding of w costs no more than itself.
+ *
+ * Hendrycks, Gimpel: Gaussian Error Linear Units, 2016 (arXiv 1606.08415).
+ *
+ * Declares the parameters; the functions too, once per precision, where FL_PRECISION is defined: see precision.h.
+ */
+#include "unary.h"
+
+#ifndef FL_GELU_ONCE
+#define FL_GELU_ONCE
+struct gelu_parameters_32 {
+    float exponent_most; /* of exp2's result: see fl_exp2_below */
+};
+struct gelu_parameters_64 {
+    double exponent_most;
+};
+#endif
+
+#ifdef FL_PRECISION
+
+#if FL_PRECISION == 16
+
+/* (t + 3) * Q(t) * exp(t^2 / 2) as a polynomial in v = t / (t + 3), minimax in the relative error, 2^-18.5, for t <= 13.3. */
+FL_INLINE float fl_mills_16(float v)
+{
+    float h = 0.093560245f;
+    h = fl_fma_16(h, v, -0.0810994594f);
+    h = fl_fma_16(h, v, -0.321210239f);
+    h = fl_fma_16(h, v, 0.234582711f);
+    h = fl_fma_16(h, v, 1.06391182f);
+    h = fl_fma_16(h, v, -2.09013249f);
+    return fl_fma_16(h, v, 1.49999602f);
+}
+
+/*
+ * As below, by the hardware's exp2 and reciprocal. The exponential may underflow: by then the results have left the normal range
+ * too. nan comes through the reciprocal; the minimum keeps inf from it.
+ */
+FL_INLINE float gelu_value_16(float x, const fl_parameters(gelu) * p)
+{
+    float t = __builtin_fabsf(x), inverse = fl_device_reciprocal(t + 3.0f), v = __builtin_fminf(t, 1e4f) * inverse;
+    float power = fl_device_exp2(x * x * -0.72134752f);
+    (void)p;
+    return fl_fma_16(x, x > 0.0f ? 1.0f : 0.0f, -(power * v * fl_mills_16(v)));
+}
+
+FL_INLINE float gelu_slope_16(float x, float *value, const fl_parameters(gelu) * p)
+{
+    float t = __builtin_fabsf(x), inverse = fl_device_reciprocal(t + 3.0f), v = __builtin_fminf(t, 1e4f) * inverse;
+    float power = fl_device_exp2(x * x * -0.72134752f), tail = power * inverse * fl_mills_16(v);
+    float distribution = x < 0.0f ? tail : 1.0f - tail;
+    (void)p;
+    *value = x * distribution;
+    return fl_fma_16(fl_clamp_16(x, -1e4f, 1e4f) * 0.39894228f, power, distribution);
+}
+
+#else
+
+/* (t + k) / 2 * Q(t) * exp(t^2 / 2) as a polynomial in v = 2 t / (t + k) - 1, minimax in the relative error, for t <= t_most. */
+#if FL_PRECISION == 32
+#define FL_MILLS_K      4
+#define FL_MILLS_T_MOST 14.5f
+/* 2^-29.7 */
+FL_INLINE float fl_mills_32(float v, float *error)
+{
+    float h = -2.315919747e-5f;
+    h = fl_fma_32(h, v, -0.0001110284729f);
+    h = fl_fma_32(h, v, 8.547022922e-5f);
+    h = fl_fma_32(h, v, 0.0008185437096f);
+    h = fl_fma_32(h, v, -0.001745648522f);
+    h = fl_fma_32(h, v, -0.003771452798f);
+    h = fl_fma_32(h, v, 0.0301990741f);
+    h = fl_fma_32(h, v, -0.09326077724f);
+    h = fl_fma_32(h, v, 0.1935686593f);
+    h = fl_fma_32(h, v, -0.3039483249f);
+    float sum = fl_fma_32(h, v, 0.3776425656f);
+    *error = fl_fma_32(h, v, 0.3776425656f - sum);
+    return sum;
+}
+#else
+#define FL_MILLS_K      5
+#define FL_MILLS_T_MOST 39.0
+/* 2^-57.2 */
+FL_INLINE double fl_mills_64(double v, double *error)
+{
+    double h = -1.51450549216637454e-10;
+    h = fl_fma_64(h, v, 7.1597917314930832e-10);
+    h = fl_fma_64(h, v, 3.97108996524130045e-9);
+    h = fl_fma_64(h, v, -4.14737777688899133e-9);
+    h = fl_fma_64(h, v, -3.30057547183656206e-8);
+    h = fl_fma_64(h, v, 2.04402097775584861e-8);
+    h = fl_fma_64(h, v, 2.16442037905296411e-7);
+    h = fl_fma_64(h, v, -1.67768574285556152e-7);
+    h = fl_fma_64(h, v, -1.38447623084829218e-6);
+    h = fl_fma_64(h, v, 1.9901923430208475e-6);
+    h = fl_fma_64(h, v, 8.34052060837149164e-6);
+    h = fl_fma_64(h, v, -0.0000248813274535973086);
+    h = fl_fma_64(h, v, -0.0000296878373957653869);
+    h = fl_fma_64(h, v, 0.00027244951669517391);
+    h = fl_fma_64(h, v, -0.00039893470400487104);
+    h = fl_fma_64(h, v, -0.00149668838335283365);
+    h = fl_fma_64(h, v, 0.0103975334004188311);
+    h = fl_fma_64(h, v, -0.0345593193532849981);
+    h = fl_fma_64(h, v, 0.0825101830851687101);
+    h = fl_fma_64(h, v, -0.156766578335648098);
+    h = fl_fma_64(h, v, 0.247652807984988649);
+    h = fl_fma_64(h, v, -0.332691251445028391);
+    double sum = fl_fma_64(h, v, 0.384596524875031478);
+    *error = fl_fma_64(h, v, 0.384596524875031478 - sum);
+    return sum;
+}
+#endif
+
+/* (Phi(x) - 1/2) / x as a polynomial in x^2, for |x| < 1/2. */
+#if FL_PRECISION == 32
+/* 2^-26.8 */
+FL_INLINE float fl_normal_center_32(float square)
+{
+    float c = -0.00113113044f;
+    c = fl_fma_32(c, square, 0.009964836695f);
+    c = fl_fma_32(c, square, -0.06648994439f);
+    return fl_fma_32(c, square, 0.398942277f);
+}
+#elif FL_PRECISION == 64
+/* 2^-58.4 */
+FL_INLINE double fl_normal_center_64(double square)
+{
+    double c = -3.90169508831797372e-08;
+    c = fl_fma_64(c, square, 6.65079417991010477e-07);
+    c = fl_fma_64(c, square, -9.44446866475683293e-06);
+    c = fl_fma_64(c, square, 1.15434665660001163e-04);
+    c = fl_fma_64(c, square, -1.18732821408312377e-03);
+    c = fl_fma_64(c, square, 9.97355700999210149e-03);
+    c = fl_fma_64(c, square, -6.64903800669049248e-02);
+    return fl_fma_64(c, square, 3.98942280401432677e-01);
+}
+#endif
+
+/* -log2(e) / 2 as an unevaluated sum. */
+#if FL_PRECISION == 64
+#define FL_HALF_LOG2E_HI (-0.72134752044448170)
+#define FL_HALF_LOG2E_LO (-1.0177636870465517e-17)
+#else
+#define FL_HALF_LOG2E_HI (-0.721347510814666748f)
+#define FL_HALF_LOG2E_LO (-9.6298151e-09f)
+#endif
+
+#undef fl_normal
+#define fl_normal struct fl_name(fl_normal)
+
+/* What the forms below share, at t = |x|: exp(-t^2 / 2) = (power + power_error) * shrink, and Mills' ratio's parts. */
+fl_normal
+{
+    fl_real clamped, t, square, power, power_error, shrink, share, mills, mills_error;
+};
+
+FL_INLINE fl_normal fl_name(fl_normal_at)(fl_real x, fl_real exponent_most)
+{
+    fl_normal r;
+    fl_real square_error, exponent, error;
+    r.clamped = fl_name(fl_clamp)(x, -FL_MILLS_T_MOST, FL_MILLS_T_MOST);
+    r.t = r.clamped < 0 ? -r.clamped : r.clamped;
+    r.square = fl_name(fl_two_product)(r.t, r.t, &square_error);
+    exponent = fl_name(fl_two_product)(r.square, FL_HALF_LOG2E_HI, &error);
+    error += fl_name(fl_fma)(r.square, FL_HALF_LOG2E_LO, square_error * FL_HALF_LOG2E_HI);
+    r.power = fl_name(fl_exp2_below)(exponent, error, exponent_most, &r.power_error, &r.shrink);
+    r.share = fl_name(fl_divide)(2 * r.t, r.t + (fl_real)FL_MILLS_K);
+    r.mills = fl_name(fl_mills)(r.share - 1, &r.mills_error);
+    return r;
+}
+
+/* max(x, 0) - t * Q(t): for negative x only the second term is left, in twice the precision. Near 0 the Taylor-like form is better. */
+FL_INLINE fl_real fl_name(gelu_value)(fl_real x, const fl_parameters(gelu) * p)
+{
+    fl_normal n = fl_name(fl_normal_at)(x, p->exponent_most);
+    fl_real ratio_error, error, ratio = fl_name(fl_two_product)(n.share, n.mills, &ratio_error), y;
+    fl_real moment = fl_name(fl_two_product)(n.power, ratio, &error);
+    ratio_error = fl_name(fl_fma)(n.share, n.mills_error, ratio_error);
+    error += fl_name(fl_fma)(n.power, ratio_error, n.power_error * ratio);
+    y = fl_name(fl_fma)(-(moment + error), n.shrink, x * (fl_real)(x > 0 ? 1 : 0));
+    y = n.t < (fl_real)0.5 ? fl_name(fl_fma)(n.square, fl_name(fl_normal_center)(n.square), x * (fl_real)0.5) : y;
+    return y;
+}
+
+FL_INLINE fl_real fl_name(gelu_slope)(fl_real x, fl_real *value, const fl_parameters(gelu) * p)
+{
+    fl_normal n = fl_name(fl_normal_at)(x, p->exponent_most);
+    fl_real power = n.power * n.shrink;
+    fl_real tail = power * fl_name(fl_divide)(2 * n.mills, n.t + (fl_real)FL_MILLS_K);
+    fl_real distribution = x < 0 ? tail : 1 - tail;
+    *value = x * distribution;
+    return fl_name(fl_fma)(n.clamped * (fl_real)0.39894228040143268, power, distribution);
+}
+
+#undef FL_MILLS_K
+#undef FL_MILLS_T_MOST
+#undef FL_HALF_LOG2E_HI
+#undef FL_HALF_LOG2E_LO
+
+#endif
+
+FL_UNARY(gelu)
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * relu2(x) = max(x, 0)^2, and its derivative 2 * max(x, 0). nan stays nan.
+ *
+ * So, Manke, Liu, Dai, Shazeer, Le: Primer, 2021 (arXiv 2109.08668).
+ *
+ * Declares the parameters; the functions too, once per precision, where FL_PRECISION is defined: see precision.h.
+ */
+#include "unary.h"
+
+#ifndef FL_RELU2_ONCE
+#define FL_RELU2_ONCE
+struct relu2_parameters_32 {
+    char unused; /* C has no empty structures */
+};
+struct relu2_parameters_64 {
+    char unused;
+};
+#endif
+
+#ifdef FL_PRECISION
+
+FL_INLINE fl_real fl_name(relu2_value)(fl_real x, const fl_parameters(relu2) * p)
+{
+    fl_real positive = x <= 0 ? 0 : x;
+    (void)p;
+    return positive * positive;
+}
+
+FL_INLINE fl_real fl_name(relu2_slope)(fl_real x, fl_real *value, const fl_parameters(relu2) * p)
+{
+    *value = fl_name(relu2_value)(x, p);
+    return x <= 0 ? 0 : 2 * x;
+}
+
+FL_UNARY(relu2)
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * From an activation function to its two kernels.
+ *
+ * An activation's header supplies, for its parameters p,
+ *     <activation>_value(x, p)           a(x)
+ *     <activation>_slope(x, &value, p)   a'(x), and a(x) beside it, sharing what they can
+ */
+#ifndef FL_FORMULAS_UNARY_H
+#define FL_FORMULAS_UNARY_H
+
+/* y = a(x); dx = dy * a'(x). */
+#define FL_UNARY(activation)                                                                                                     \
+    FL_INLINE void fl_name(activation##_forward)(fl_real x, fl_real * y, const fl_parameters(activation) * p)                    \
+    {                                                                                                                            \
+        *y = fl_name(activation##_value)(x, p);                                                                                  \
+    }                                                                                                                            \
+    FL_INLINE void fl_name(activation##_backward)(fl_real dy, fl_real x, fl_real * dx, const fl_parameters(activation) * p)      \
+    {                                                                                                                            \
+        fl_real value;                                                                                                           \
+        *dx = dy * fl_name(activation##_slope)(x, &value, p);                                                                    \
+    }
+
+#endif

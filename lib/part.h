@@ -1,0 +1,13 @@
+/* Views on parts of tensors: halves along the last axis, and values repeated for every row. */
+#ifndef FL_PART_H
+#define FL_PART_H
+
+#include "operator.h"
+
+/* Narrows a checked view to a part of itself. The last axis must have an even extent, or the part be the whole. */
+fuseline_status fl_part_take(struct fl_tensor *view, enum fl_part part);
+
+/* Repeats a one-dimensional view of one element per column for every row of `like`. */
+fuseline_status fl_part_per_column(struct fl_tensor *view, const struct fl_tensor *like);
+
+#endif
