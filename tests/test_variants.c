@@ -290,6 +290,39 @@ static void accuracy_of_backward(void **state)
             }
 }
 
+/* Nor is the mean error on what networks hold: x and dy like normally distributed numbers. (For the 16-bit types, where both are
+ * rounded to the same few numbers, the means are the same but for chance.) */
+static void mean_error_of_backward(void **state)
+{
+    (void)state;
+    for (int f = IN_FLOAT32; f <= IN_FLOAT64; f++)
+        FOR_EACH_VARIANT(variant)
+        {
+            const struct format *format = &formats[f];
+            static char dy[BATCH * 8], x[BATCH * 8], dx[BATCH * 8];
+            double sum = 0, textbook_sum = 0;
+            if (format->size == 8 && !long_double_is_wider())
+                continue;
+            test_use_variant(*variant);
+            for (int i = 0; i < BATCH; i++) { /* Box and Muller's transform of evenly spread numbers */
+                double radius = sqrt(-2 * log((i + 0.5) / BATCH)), angle = 2 * M_PI * fmod(i * 0.6180339887498949, 1);
+                store(format, x + i * format->size, radius * cos(angle));
+                store(format, dy + i * format->size, radius * sin(angle));
+            }
+            backward(format, BATCH, dy, 1, x, 1, dx);
+            for (int i = 0; i < BATCH; i++) {
+                double gradient = load(format, dy + i * format->size), value = load(format, x + i * format->size);
+                long double right = gradient * right_slope(format, value, 1);
+                sum += (double)fabsl(load(format, dx + i * format->size) - right);
+                textbook_sum += (double)fabsl(textbook_backward(format, gradient, value, 1) - right);
+            }
+            if (getenv("FUSELINE_TEST_FIGURES") != NULL)
+                print_message("# backward %s %s: mean error %.3f of the textbook's\n", (*variant)->name, format->name,
+                              sum / textbook_sum);
+            assert_true(sum <= textbook_sum);
+        }
+}
+
 /* Huge and odd numbers through the backward: finite in, finite out, and bounded by 1.1 * |dy|. */
 static void backward_stays_finite(void **state)
 {
@@ -425,10 +458,9 @@ static void far_tail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_alignments),  cmocka_unit_test(large_tensors),
-        cmocka_unit_test(accuracy_of_forward),   cmocka_unit_test(accuracy_of_backward),
-        cmocka_unit_test(backward_stays_finite), cmocka_unit_test(special_values),
-        cmocka_unit_test(special_gradients),     cmocka_unit_test(far_tail),
+        cmocka_unit_test(sizes_and_alignments), cmocka_unit_test(large_tensors),          cmocka_unit_test(accuracy_of_forward),
+        cmocka_unit_test(accuracy_of_backward), cmocka_unit_test(mean_error_of_backward), cmocka_unit_test(backward_stays_finite),
+        cmocka_unit_test(special_values),       cmocka_unit_test(special_gradients),      cmocka_unit_test(far_tail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
