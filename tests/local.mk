@@ -101,12 +101,25 @@ tests_test_variants_CFLAGS = $(tests_cflags)
 tests_test_variants_LDADD = $(tests_internal_libs)
 endif
 
+# The fuzzer's target with a sequence of its own needs no cmocka; "make fuzz" makes a fuzzer of it: see the file's head.
+check_PROGRAMS += tests/fuzz_tensor
+TESTS += tests/fuzz_tensor
+tests_fuzz_tensor_CPPFLAGS = $(tests_cppflags)
+tests_fuzz_tensor_LDADD = libfuseline.la
+EXTRA_PROGRAMS = tests/fuzz
+tests_fuzz_SOURCES = tests/fuzz_tensor.c
+tests_fuzz_CPPFLAGS = $(tests_cppflags) -DFUZZER
+tests_fuzz_LDFLAGS = -fsanitize=fuzzer
+tests_fuzz_LDADD = libfuseline.la
+fuzz: tests/fuzz
+.PHONY: fuzz
+
 # By hand: every float32 input. See the file's head.
-EXTRA_PROGRAMS = tests/exhaustive
+EXTRA_PROGRAMS += tests/exhaustive
 tests_exhaustive_CPPFLAGS = $(tests_cppflags)
 tests_exhaustive_CFLAGS = $(AM_CFLAGS) $(OPENMP_CFLAGS) -O2
 tests_exhaustive_LDADD = libfuseline.la -lm
-CLEANFILES += tests/exhaustive
+CLEANFILES += tests/exhaustive tests/fuzz
 exhaustive: tests/exhaustive
 .PHONY: exhaustive
 
@@ -115,15 +128,15 @@ exhaustive: tests/exhaustive
 VALGRIND = valgrind
 VALGRIND_FLAGS = --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
 	--trace-children=yes --child-silent-after-fork=yes
-check-valgrind: all $(check_LTLIBRARIES) $(C_TESTS)
-	@failed=; for test in $(C_TESTS); do \
+check-valgrind: all $(check_LTLIBRARIES) $(C_TESTS) tests/fuzz_tensor
+	@failed=; for test in $(C_TESTS) tests/fuzz_tensor; do \
 	    echo "valgrind $$test"; \
 	    FUSELINE_CPU=avx2 FUSELINE_TEST_THIN=1 OMP_NUM_THREADS=2 CMOCKA_MESSAGE_OUTPUT=TAP \
 	    $(LIBTOOL) --mode=execute $(VALGRIND) $(VALGRIND_FLAGS) ./$$test >$$test.valgrind.log 2>&1 || { \
 	        failed="$$failed $$test"; cat $$test.valgrind.log; }; \
 	done; test -z "$$failed" || { echo "failed under valgrind:$$failed"; exit 1; }
 .PHONY: check-valgrind
-CLEANFILES += $(C_TESTS:%=%.valgrind.log)
+CLEANFILES += tests/*.valgrind.log
 
 include tests/gpu.mk
 

@@ -32,9 +32,9 @@ library() {
     echo "$builddir/.libs/$soname"
 }
 
-# A folder of the script's own, removed at its end.
+# A folder of the script's own, removed at its end. In the build tree, where programs can run: /tmp may forbid it.
 scratch() {
-    folder=$(mktemp -d) || exit 99
+    folder=$(mktemp -d "$builddir/tests/scratch.XXXXXX") || exit 99
     trap 'rm -rf "$folder"' EXIT
     trap 'exit 99' HUP INT TERM
 }
