@@ -95,7 +95,7 @@ find_gpu_compiler() {
 
 # is_packaged PACKAGE: whether apt-get could install it.
 is_packaged() {
-    apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+    [[ $(LC_ALL=C apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!\(]* ]]
 }
 
 # run_as_root COMMAND...: directly, or by sudo where that asks nothing.
