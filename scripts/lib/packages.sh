@@ -56,11 +56,11 @@ find_missing() {
     fi
 }
 
-# gpu_compiler_version: the newest clang at hand that has its linker and its bundler, or 0.
+# gpu_compiler_version: the newest clang at hand that has its linker, its bundler, and the objcopy that the bundler runs, or 0.
 gpu_compiler_version() {
     local version
     for version in {30..14}; do
-        if have "clang++-$version" "ld.lld-$version" "clang-offload-bundler-$version"; then
+        if have "clang++-$version" "ld.lld-$version" "clang-offload-bundler-$version" "llvm-objcopy-$version"; then
             echo "$version"
             return
         fi
@@ -68,12 +68,12 @@ gpu_compiler_version() {
     echo 0
 }
 
-# newest_packaged_clang: the highest N of which the package index has clang-N, lld-N and clang-tools-N, or 0.
+# newest_packaged_clang: the highest N of which the package index has clang-N, lld-N, clang-tools-N and llvm-N, or 0.
 newest_packaged_clang() {
     local version
     for version in $(apt-cache --names-only search '^clang-[0-9]+$' 2>/dev/null |
         sed -n 's/^clang-\([0-9]*\) .*/\1/p' | sort -rn); do
-        if is_packaged "lld-$version" && is_packaged "clang-tools-$version"; then
+        if is_packaged "lld-$version" && is_packaged "clang-tools-$version" && is_packaged "llvm-$version"; then
             echo "$version"
             return
         fi
@@ -89,7 +89,7 @@ find_gpu_compiler() {
     here=$(gpu_compiler_version)
     ((here < 17)) || return 0
     packaged=$(newest_packaged_clang)
-    ((packaged > here)) && missing_optional=("clang-$packaged" "lld-$packaged" "clang-tools-$packaged")
+    ((packaged > here)) && missing_optional=("clang-$packaged" "lld-$packaged" "clang-tools-$packaged" "llvm-$packaged")
     return 0
 }
 
@@ -148,7 +148,7 @@ Install them (this system has no apt-get, so this script cannot), then run it ag
             die "Packages are missing, and installing them needs root (or sudo without a password). Run this, then try again:
 
     sudo apt-get update
-    sudo apt-get install -y ${missing_required[*]} ${missing_optional[*]:-clang lld clang-tools}"
+    sudo apt-get install -y ${missing_required[*]} ${missing_optional[*]:-clang lld clang-tools llvm}"
         fi
         [[ $(gpu_compiler_version) != 0 ]] || note_gpu_compiler
         return 0
@@ -176,6 +176,6 @@ Install them (this system has no apt-get, so this script cannot), then run it ag
 }
 
 note_gpu_compiler() {
-    say "  No clang with lld and clang-offload-bundler is here. Unless configure finds hipcc or amdclang++, the library is built for the"
-    say "  CPU only. On Debian and Ubuntu the packages clang-N, lld-N and clang-tools-N bring it, N being 17 or more for gfx1151."
+    say "  No clang with lld, clang-offload-bundler and llvm-objcopy is here. Unless configure finds hipcc or amdclang++, there will be no"
+    say "  code for AMD GPUs. On Debian and Ubuntu clang-N, lld-N, clang-tools-N and llvm-N bring it, N being 17 or more for gfx1151."
 }

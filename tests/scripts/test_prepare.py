@@ -112,12 +112,12 @@ def test_newest_clang_that_is_complete_is_chosen(shell, tools):
         esac""",
     )
     result = shell("find_gpu_compiler; echo ${missing_optional[*]}", "steps", "packages", PATH=tools.path)
-    assert result.stdout.strip() == "clang-19 lld-19 clang-tools-19"
+    assert result.stdout.strip() == "clang-19 lld-19 clang-tools-19 llvm-19"
 
 
-@pytest.mark.parametrize(("version", "expected"), [(17, ""), (15, "clang-19 lld-19 clang-tools-19")])
+@pytest.mark.parametrize(("version", "expected"), [(17, ""), (15, "clang-19 lld-19 clang-tools-19 llvm-19")])
 def test_clang_at_hand_is_kept_if_new_enough(shell, tools, version, expected):
-    for name in ("clang++", "ld.lld", "clang-offload-bundler"):
+    for name in ("clang++", "ld.lld", "clang-offload-bundler", "llvm-objcopy"):
         tools.make(f"{name}-{version}")
     tools.make("apt-cache", "echo 'clang-19 - x'; echo 'Candidate: 1'")
     result = shell("find_gpu_compiler; echo ${missing_optional[*]}", "steps", "packages", PATH=tools.path)
