@@ -24,7 +24,8 @@ gpu_images = $(hip_images) $(ptx_images) $(sm_images)
 gpu_flags = -std=c++17 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra
 hip_compile = HIP_PLATFORM=amd $(HIPCC) -x hip --offload-device-only -c -nogpuinc -nogpulib \
 	$(HIP_TARGETS:%=--offload-arch=%) $(gpu_flags) $(HIPCCFLAGS)
-ptx_compile = $(PTXCC) -x cuda --cuda-device-only -S -nocudainc -nocudalib --cuda-path=/nonexistent $(gpu_flags) $(PTXFLAGS)
+ptx_compile = $(PTXCC) -x cuda --cuda-device-only -S -nocudainc -nocudalib --cuda-path=/nonexistent $(PTX_VERSION) $(gpu_flags) \
+	$(PTXFLAGS)
 
 verbose_hip = $(verbose_hip_@AM_V@)
 verbose_hip_ = $(verbose_hip_@AM_DEFAULT_V@)

@@ -76,14 +76,24 @@ fuseline_fn_hip ()
   done
 }
 
-# fuseline_fn_ptx COMPILER NUMBERS: succeeds if the compiler emits PTX for each compute capability.
+# fuseline_fn_ptx COMPILER NUMBERS: succeeds if the compiler emits PTX for each compute capability. Sets fuseline_ptx_version to
+# the flags that it needs for that: a clang that finds no CUDA takes PTX's oldest version for granted, and from 22 on refuses to
+# write newer instructions into it.
 fuseline_fn_ptx ()
 {
-  for fuseline_number in $[]2; do
-    rm -f conftest.out
-    $[]1 FUSELINE_PTX_FLAGS --cuda-gpu-arch=sm_$fuseline_number $PTXFLAGS -o conftest.out conftest.hip >&AS_MESSAGE_LOG_FD 2>&1 &&
-      grep 'entry fuseline_probe' conftest.out >/dev/null || return 1
+  for fuseline_version in none 63 70 78 86; do
+    fuseline_ptx_version=
+    test $fuseline_version = none || fuseline_ptx_version="-Xclang -target-feature -Xclang +ptx$fuseline_version"
+    fuseline_accepted=yes
+    for fuseline_number in $[]2; do
+      rm -f conftest.out
+      $[]1 FUSELINE_PTX_FLAGS --cuda-gpu-arch=sm_$fuseline_number $fuseline_ptx_version $PTXFLAGS -o conftest.out conftest.hip \
+          >&AS_MESSAGE_LOG_FD 2>&1 &&
+        grep 'entry fuseline_probe' conftest.out >/dev/null || { fuseline_accepted=no; break; }
+    done
+    test $fuseline_accepted = no || return 0
   done
+  return 1
 }
 
 cat >conftest.hip <<'FUSELINE_EOF'
@@ -167,7 +177,8 @@ another)])])
 '
       for fuseline_compiler in $fuseline_compilers; do
         IFS=$fuseline_IFS
-        AS_IF([fuseline_fn_ptx "$fuseline_compiler" "$fuseline_wanted"], [fuseline_cv_ptx_compiler=$fuseline_compiler; break])
+        AS_IF([fuseline_fn_ptx "$fuseline_compiler" "$fuseline_wanted"], 
+          [fuseline_cv_ptx_compiler=$fuseline_compiler fuseline_cv_ptx_version=$fuseline_ptx_version; break])
       done
       IFS=$fuseline_IFS
     ])
@@ -178,6 +189,8 @@ another)])])
   ])
   PTXCC=$fuseline_ptx_compiler
   PTX_TARGETS=$fuseline_ptx_targets
+  PTX_VERSION=$fuseline_cv_ptx_version
+  AC_SUBST([PTX_VERSION])
   AC_SUBST([PTX_TARGETS])
 
   # Machine code for NVIDIA: assembled from the first PTX.
