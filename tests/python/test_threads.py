@@ -76,7 +76,7 @@ def test_gradients_in_threads(device):
 
 
 def test_large_calls_release_pythons_lock():
-    """Another thread of Python goes on while a large tensor is computed: in the best of some calls, as cores are shared."""
+    """Another thread of Python goes on while a large tensor is computed (the best of some calls: cores may be busy)."""
     x = torch.randn(1 << 24, dtype=torch.float64)
     out = torch.empty_like(x)
     fuseline.swish(x, out=out)
