@@ -11,13 +11,14 @@
  * and is compiled once per pair of dtypes, with FL_OPERAND and FL_RESULT defined as their names. Each kernel comes in several
  * access modes, named fl_<kernel>_<dtypes>_<mode>; lib/gpu/geometry.c chooses:
  *
- *     vector    one row; every operand contiguous and aligned to 16 bytes, or (inputs) one repeated value; of a gated unit, plain
+ *     vector    one row; every operand contiguous and aligned to 16 bytes, or (a gradient of the result) one repeated value; of a
+ *               gated unit, plain; no more vectors than threads in a grid
  *     rows      rows whose length and strides are multiples of 16 bytes, all aligned to them; inputs may repeat a value or a row
  *     pairs     as rows, with gate and up interleaved (kernels of gated units only)
  *     ..._full  of a gated unit with clamp, offset or biases; those above are for the plain form
  *     element   anything else: one element at a time
  *
- * Every mode strides over what exceeds the grid, so any count works with any grid.
+ * Every mode but the first strides over what exceeds the grid, so any count works with any grid.
  */
 #ifndef FL_ELEMENTWISE_H
 #define FL_ELEMENTWISE_H
@@ -131,12 +132,12 @@ struct fl_place {
     long long row, column;
 };
 
-/* Reads an operand, or the interleaved pair (parts 2) that begins with it. An absent one reads as 0. */
-template <class T, int length, int parts>
+/* Reads an operand, or the interleaved pair (parts 2) that begins with it. Where it may (`repeats`) one value is repeated, or 0. */
+template <class T, int length, int parts, bool repeats>
 FL_INLINE void fl_read(const fl_arguments &arguments, int operand, fl_place place, fl_values<length> *values)
 {
     const T *from = (const T *)arguments.data[operand];
-    if (from == nullptr || arguments.column_stride[operand] == 0) {
+    if (repeats && (from == nullptr || arguments.column_stride[operand] == 0)) {
 #pragma GCC unroll 2
         for (int part = 0; part < parts; part++) {
             const T *value = (const T *)arguments.data[operand + part];
@@ -184,7 +185,7 @@ FL_INLINE constexpr bool fl_ends_pair(char role)
  * Reads all inputs at a place, computes, and writes all outputs. All reads come before the first write, since an output may be the
  * memory of an input. Whether an input repeats a value is the same in every thread.
  */
-template <class Operator, int length, int parts, bool plain>
+template <class Operator, int length, int parts, bool plain, bool repeats>
 FL_INLINE void fl_element_step(const fl_arguments &arguments, const typename Operator::parameters &parameters, fl_place place)
 {
     fl_values<length> values[Operator::inputs + Operator::outputs];
@@ -195,11 +196,11 @@ FL_INLINE void fl_element_step(const fl_arguments &arguments, const typename Ope
         if (plain && (role == 'b' || role == 'c'))
             continue;
         if (role == 'y')
-            fl_read<fl_result, length, 1>(arguments, k, place, &values[k]);
+            fl_read<fl_result, length, 1, true>(arguments, k, place, &values[k]);
         else if (parts == 2 && fl_begins_pair(role))
-            fl_read<fl_operand, length, parts>(arguments, k, place, &values[k]);
+            fl_read<fl_operand, length, parts, repeats>(arguments, k, place, &values[k]);
         else if (parts == 1 || !fl_ends_pair(role))
-            fl_read<fl_operand, length, 1>(arguments, k, place, &values[k]);
+            fl_read<fl_operand, length, 1, repeats>(arguments, k, place, &values[k]);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < length; i++) {
@@ -227,15 +228,19 @@ FL_INLINE void fl_element_step(const fl_arguments &arguments, const typename Ope
     }
 }
 
-/* One row in vectors; the elements that fill no vector go to the first threads, one each. */
+/* One row in vectors, one a thread; the elements that fill no vector go to further threads. The grid covers them all. */
 template <class Operator, bool plain>
 FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters)
 {
-    long long first = fl_thread_index(), vectors = arguments.columns / FL_LENGTH, tail = vectors * FL_LENGTH + first;
-    for (long long index = first; index < vectors; index += fl_thread_count())
-        fl_element_step<Operator, FL_LENGTH, 1, plain>(arguments, parameters, {0, index * FL_LENGTH});
-    if (first < FL_LENGTH && tail < arguments.columns)
-        fl_element_step<Operator, 1, 1, plain>(arguments, parameters, {0, tail});
+    unsigned index = fl_block_index() * FL_BLOCK_THREADS + (unsigned)fl_block_thread();
+    unsigned vectors = (unsigned)(arguments.columns / FL_LENGTH);
+    if (index < vectors) {
+        fl_element_step<Operator, FL_LENGTH, 1, plain, false>(arguments, parameters, {0, (long long)index * FL_LENGTH});
+    } else {
+        long long tail = (long long)vectors * FL_LENGTH + (index - vectors);
+        if (tail < arguments.columns)
+            fl_element_step<Operator, 1, 1, plain, false>(arguments, parameters, {0, tail});
+    }
 }
 
 /* Rows in packs of `length`, of which the columns are a multiple. */
@@ -250,7 +255,7 @@ FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division divisi
             row = (fl_multiply_high((unsigned)index, division.multiplier) + (unsigned long long)index) >> division.shift;
         else
             row = index / width;
-        fl_element_step<Operator, length, parts, plain>(arguments, parameters, {row, (index - row * width) * length});
+        fl_element_step<Operator, length, parts, plain, true>(arguments, parameters, {row, (index - row * width) * length});
     }
 }
 

@@ -196,7 +196,6 @@ static void check_layouts()
         check_layout("unaligned", FL_MODE_ELEMENT, 1, columns, {0, 1, 0}, {0, 0, 0}, {1, 1}, 0);
         check_layout("one gradient", FL_MODE_VECTOR, 1, columns, {3, 0, n}, {0, 0, 0}, {0, 1}, 0);
     }
-    check_layout("beyond the grid", FL_MODE_VECTOR, 1, 5 * FL_BLOCK_THREADS * n + 3, {0, 0, 0}, {0, 0, 0}, {1, 1}, 2);
     check_layout("beyond the grid", FL_MODE_ELEMENT, 1, 5 * FL_BLOCK_THREADS + 3, {0, 1, 0}, {0, 0, 0}, {1, 1}, 2);
     check_layout("beyond the grid", FL_MODE_ROWS, 99, 11 * n, {0, 0, 0}, {12 * n, 12 * n, 12 * n}, {1, 1}, 1);
     check_layout("rows", FL_MODE_ROWS, 7, 3 * n, {n, 0, 0}, {5 * n, 4 * n, 3 * n}, {1, 1}, 0);

@@ -39,7 +39,9 @@ static void test_one_vector_a_thread(void **state)
     assert_int_equal(geometry.blocks, 1);
     arguments.columns += 4;
     assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT32).blocks, 2);
-    arguments.columns -= 3; /* elements that fill no vector need no block of their own */
+    arguments.columns -= 5; /* elements that fill no vector have a thread each */
+    assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT32).blocks, 2);
+    arguments.columns = 4 * 253 + 3;
     assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT32).blocks, 1);
     arguments = dense(2, 1);
     assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).blocks, 1);
@@ -78,7 +80,14 @@ static void test_grid_stays_within_limits(void **state)
                 assert_true(geometry.blocks >= 1);
                 assert_true((unsigned long long)geometry.blocks * FL_BLOCK_THREADS < 1ull << 32);
                 assert_true(geometry.blocks <= 0x7fffffff);
-                assert_int_equal(geometry.mode, offset != 0 ? FL_MODE_ELEMENT : FL_MODE_VECTOR);
+                /* one thread for each vector, and for each element left over: as long as a grid has so many */
+                long long length = FL_VECTOR_BYTES / size, threads = counts[k] / length + counts[k] % length;
+                if (offset == 0 && threads < (1ll << 32) - 256 - length) {
+                    assert_int_equal(geometry.mode, FL_MODE_VECTOR);
+                    assert_true((long long)geometry.blocks * FL_BLOCK_THREADS >= threads);
+                } else {
+                    assert_int_equal(geometry.mode, offset == 0 && counts[k] % length == 0 ? FL_MODE_ROWS : FL_MODE_ELEMENT);
+                }
             }
     struct fl_arguments arguments = dense(2, 1ll << 50);
     assert_int_equal(geometry_of(&arguments, 2, FL_BFLOAT16).blocks, (1u << 24) - 1);
@@ -111,6 +120,17 @@ static void test_mode_follows_alignment(void **state)
     assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).mode, FL_MODE_ELEMENT);
     arguments = strided(2, 9, 6, 8);
     assert_int_equal(geometry_of(&arguments, 2, FL_FLOAT64).mode, FL_MODE_ROWS);
+}
+
+/* Of repeated values only the gradient's has a place in the mode for dense operands. */
+static void test_repeated_operand_has_another_mode(void **state)
+{
+    (void)state;
+    struct fl_arguments arguments = dense(3, 1024);
+    arguments.column_stride[1] = 0;
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ROWS);
+    arguments.columns = 1023;
+    assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ELEMENT);
 }
 
 /* A repeated value is read as one element, wherever it lies; a repeated row is a row. */
@@ -155,8 +175,11 @@ static void test_division_is_exact(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_vector_a_thread),    cmocka_unit_test(test_grid_stays_within_limits),
-        cmocka_unit_test(test_mode_follows_alignment), cmocka_unit_test(test_broadcast_needs_no_alignment),
+        cmocka_unit_test(test_one_vector_a_thread),
+        cmocka_unit_test(test_grid_stays_within_limits),
+        cmocka_unit_test(test_mode_follows_alignment),
+        cmocka_unit_test(test_broadcast_needs_no_alignment),
+        cmocka_unit_test(test_repeated_operand_has_another_mode),
         cmocka_unit_test(test_division_is_exact),
     };
     return cmocka_run_group_tests_name("geometry of a launch", tests, NULL, NULL);

@@ -21,6 +21,15 @@ static int rows_fit_vectors(const struct fl_arguments *arguments, const struct f
     return 1;
 }
 
+/* True if no operand but a gradient of the result repeats one value. */
+static int reads_whole_rows(const struct fl_arguments *arguments, const struct fl_operator *op)
+{
+    for (int k = 0; k < op->inputs; k++)
+        if (arguments->column_stride[k] == 0 && arguments->data[k] != NULL && op->roles[k] != 'y')
+            return 0;
+    return 1;
+}
+
 /* True if gate and up (and their biases, and their gradients) lie interleaved, and whole vectors of them can be accessed. */
 static int rows_fit_pairs(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types, int length)
 {
@@ -66,9 +75,10 @@ struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struc
 
     if (op->kind == FL_REDUCTION_KIND) {
         steps = arguments->columns * FL_REDUCTION_ROWS; /* kernels/column_sum.hip: any rows, in whole strips of columns */
-    } else if (arguments->rows == 1 && is_plain && rows_fit_vectors(arguments, op, length)) {
+    } else if (arguments->rows == 1 && is_plain && rows_fit_vectors(arguments, op, length) && reads_whole_rows(arguments, op) &&
+               arguments->columns / length < (long long)FL_BLOCKS_MOST * FL_BLOCK_THREADS - length) {
         geometry.mode = FL_MODE_VECTOR;
-        steps = arguments->columns / length; /* the elements left over go to the first block */
+        steps = arguments->columns / length + arguments->columns % length; /* a thread for each element left over */
     } else if (arguments->columns % length == 0 && rows_fit_vectors(arguments, op, length)) {
         geometry.mode = is_plain ? FL_MODE_ROWS : FL_MODE_ROWS_FULL;
         steps = arguments->rows * (arguments->columns / length);
