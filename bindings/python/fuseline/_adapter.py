@@ -85,9 +85,9 @@ class Adapter:
         Returns: the outputs; others than were passed if those were not the user's and had to be replaced.
         """
         status = self.launch(kernel, inputs, scalars, outputs, given)
-        if status == _errors.STATUS_LAYOUT and self.can_copy(inputs[kernel.lead]):
+        if status == _errors.STATUS_LAYOUT and self.can_copy(inputs[kernel.like[0]]):
             message = last_error()
-            dense = self.empty_like(inputs[kernel.lead])
+            dense = self.empty_like(inputs[kernel.like[0]])
             copies = [self.copy_like(array, dense) for array in inputs]
             targets = [dense] + [self.empty_like(dense) for _ in outputs[1:]]
             status = self.launch(kernel, copies, scalars, targets, given)
@@ -102,7 +102,7 @@ class Adapter:
         """Calls the C function that borrows described tensors. Returns its status."""
         described = [self.describe(name, array) for name, array in zip(kernel.inputs, inputs)]
         results = [self.describe(name, array) for name, array in zip(given or kernel.outputs, outputs)]
-        stream = self.stream(inputs[kernel.lead])
+        stream = self.stream(inputs[kernel.like[0]])
         return kernel.borrow(*map(byref, described), *scalars, stream, *map(byref, results))
 
     @staticmethod

@@ -47,8 +47,8 @@ def call(kernel, inputs, scalars, out):
 
     Returns: `out`, or what was made in its place; a tuple where the kernel has several outputs.
     """
-    lead = inputs[kernel.lead]
-    adapter = _adapters.get(type(lead)) or _find(kernel.inputs[kernel.lead], lead)
+    lead = inputs[kernel.like[0]]
+    adapter = _adapters.get(type(lead)) or _find(kernel.inputs[kernel.like[0]], lead)
     for scalar in scalars:
         if type(scalar) is not float:
             scalars = _real(kernel, scalars)

@@ -25,7 +25,7 @@ class CupyAdapter(NumpyAdapter):
         return self._device_type, array.device.id
 
     def compute(self, kernel, inputs, scalars, outputs, given):
-        with inputs[kernel.lead].device:  # where results are allocated, and whose current stream is meant
+        with inputs[kernel.like[0]].device:  # where results are allocated, and whose current stream is meant
             return super().compute(kernel, inputs, scalars, outputs, given)
 
     def stream(self, array):

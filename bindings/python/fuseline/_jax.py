@@ -33,7 +33,7 @@ class JaxAdapter(GenericAdapter):
     def compute(self, kernel, inputs, scalars, outputs, given):
         if given:
             raise _errors.ObjectError("out: JAX arrays cannot be written to; accepted: None")
-        lead, lead_name = inputs[kernel.lead], kernel.inputs[kernel.lead]
+        lead, lead_name = inputs[kernel.like[0]], kernel.inputs[kernel.like[0]]
         for name, array in zip(kernel.inputs, inputs):
             if array.devices() != lead.devices():
                 raise _errors.DeviceError(

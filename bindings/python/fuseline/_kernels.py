@@ -9,8 +9,8 @@ class Kernel:
         inputs: names of its input tensors, in the order of the C arguments.
         scalars: names of its real scalars, which follow the inputs.
         outputs: names of its output tensors, which come last.
-        like: for each output, the index of the input whose shape and dtype it has.
-        lead: the first of these indices. This input's type, device and layout are the call's.
+        like: for each output, the index of the input whose shape and dtype it has. The first of these inputs leads:
+            its type, device and layout are the call's.
         function: the name of the public Python function, for messages.
         gradient: the kernel that computes the gradients of the inputs, from those of the outputs and then the
             inputs; None where it is not offered.
@@ -24,7 +24,6 @@ class Kernel:
         self.scalars = scalars
         self.outputs = tuple(outputs)
         self.like = tuple(inputs.index(source) for source in outputs.values())
-        self.lead = self.like[0]
         self.gradient = gradient
         self.borrow = None
         self.objects = None

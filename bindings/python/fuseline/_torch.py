@@ -62,10 +62,10 @@ class TorchAdapter(Adapter):
         for tensor in inputs:
             if tensor.is_neg():
                 return None
-        if (tensor.numel() >= _LARGE and not tensor.is_cuda) or len(kernel.like) > 1:
+        if len(kernel.like) > 1 or (tensor.numel() >= _LARGE and not tensor.is_cuda):
             return None
         try:
-            output = self._empty_like(inputs[kernel.lead])
+            output = self._empty_like(inputs[kernel.like[0]])
             if kernel.objects(self.exchange, *inputs, *scalars, output) == 0:
                 return output
         except (RuntimeError, BufferError):
