@@ -16,6 +16,13 @@ python_package = \
 	bindings/python/fuseline/_torch.py
 python_operators = \
 	bindings/python/fuseline/operators/__init__.py \
+	bindings/python/fuseline/operators/_gated.py \
+	bindings/python/fuseline/operators/column_sum.py \
+	bindings/python/fuseline/operators/geglu.py \
+	bindings/python/fuseline/operators/gelu.py \
+	bindings/python/fuseline/operators/reglu.py \
+	bindings/python/fuseline/operators/relu2.py \
+	bindings/python/fuseline/operators/swiglu.py \
 	bindings/python/fuseline/operators/swish.py
 EXTRA_DIST += $(python_package) $(python_operators) bindings/python/fuseline/_config.py.in
 

@@ -30,7 +30,7 @@ def test_table(capsys):
     assert __main__.main(["info"]) == 0
     lines = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines() if not line.startswith("GPU"))
     assert lines["fuseline"] == fuseline.__version__
-    assert lines["operators"] == "swish"
+    assert lines["operators"] == ", ".join(fuseline.info()["operators"])
     assert lines["library"] == fuseline._library.path
 
 

@@ -115,9 +115,13 @@ def test_inside_jit_by_a_callback():
 
 
 def test_gradient_of_another_dtype():
-    """M10: named, not guessed."""
-    with pytest.raises(TypeError, match="x: dtype is bfloat16, but dy is float32"):
-        fuseline.swish_backward(jnp.ones(3), jnp.ones(3, dtype=jnp.bfloat16))
+    """M10: read as it is where it can be the gradient of a result of another dtype, else named."""
+    x = jnp.linspace(-2, 2, 9, dtype=jnp.bfloat16)
+    dx = fuseline.swish_backward(jnp.ones(9), x)
+    assert dx.dtype == jnp.bfloat16
+    np.testing.assert_allclose(np.asarray(dx).astype(np.float64), right_backward(1, x), rtol=5e-3)
+    with pytest.raises(TypeError, match="dy: dtype is float16, but x is bfloat16"):
+        fuseline.swish_backward(jnp.ones(9, dtype=jnp.float16), x)
 
 
 @pytest.mark.parametrize("kind", ["int32", "bool", "complex64", "float8_e4m3fn"])

@@ -23,6 +23,12 @@ from ._errors import (
     VersionError,
 )
 from ._tensor import Tensor
+from .operators.column_sum import column_sum
+from .operators.geglu import geglu, geglu_backward
+from .operators.gelu import gelu, gelu_backward
+from .operators.reglu import reglu, reglu_backward
+from .operators.relu2 import relu2, relu2_backward
+from .operators.swiglu import swiglu, swiglu_backward
 from .operators.swish import swish, swish_backward
 
 __version__ = _library.functions["fuseline_version"]().decode()
@@ -73,7 +79,18 @@ __all__ = [
     "ShapeError",
     "Tensor",
     "VersionError",
+    "column_sum",
+    "geglu",
+    "geglu_backward",
+    "gelu",
+    "gelu_backward",
     "info",
+    "reglu",
+    "reglu_backward",
+    "relu2",
+    "relu2_backward",
+    "swiglu",
+    "swiglu_backward",
     "swish",
     "swish_backward",
 ]

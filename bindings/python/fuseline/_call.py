@@ -42,26 +42,45 @@ def _find(name, array):
     return adapter
 
 
-def call(kernel, inputs, scalars, out):
+def call(kernel, inputs, scalars, out, dtype=None):
     """Runs a kernel on arrays of any library that an adapter is for.
 
-    Returns: `out`, or what was made in its place; a tuple where the kernel has several outputs.
+    Args:
+        inputs: as the kernel has them, None for an optional one that is absent.
+        out: where the results go: an array, a tuple of them where there are several, or None for new ones.
+        dtype: of new results, if it is not that of the inputs.
+
+    Returns: `out`, or what was made in its place; a tuple where the call has several results.
     """
-    lead = inputs[kernel.like[0]]
-    adapter = _adapters.get(type(lead)) or _find(kernel.inputs[kernel.like[0]], lead)
-    for scalar in scalars:
-        if type(scalar) is not float:
-            scalars = _real(kernel, scalars)
+    lead = inputs[kernel.lead]
+    adapter = _adapters.get(type(lead)) or _find(kernel.inputs[kernel.lead].name, lead)
+    for scalar, wanted in zip(scalars, kernel.scalars):
+        if type(scalar) is not wanted.python_type:
+            scalars = _converted(kernel, scalars)
             break
-    return adapter.call(kernel, inputs, scalars, out)
+    return adapter.call(kernel, inputs, scalars, out, dtype)
 
 
-def _real(kernel, scalars):
-    """The scalars as floats. Tensors are refused, since no gradient would reach them."""
-    for name, scalar in zip(kernel.scalars, scalars):
-        if not isinstance(scalar, numbers.Real):
-            raise wrong_object(name, scalar, "a real number")
-    try:
-        return tuple([float(scalar) for scalar in scalars])
-    except OverflowError:
-        raise _errors.ArgumentError(f"{' or '.join(kernel.scalars)}: is too large for a float") from None
+def _converted(kernel, scalars):
+    """The scalars in the types that C takes. Tensors are refused, since no gradient would reach them."""
+    converted = []
+    for wanted, scalar in zip(kernel.scalars, scalars):
+        if not isinstance(scalar, wanted.accepted):
+            raise wrong_object(wanted.name, scalar, _ACCEPTED[wanted.accepted])
+        try:
+            converted.append(wanted.python_type(scalar))
+        except OverflowError:
+            raise _errors.ArgumentError(f"{wanted.name}: is too large for a float") from None
+    return tuple(converted)
+
+
+_ACCEPTED = {numbers.Real: "a real number", bool: "True or False"}
+
+
+def choose(name, value, choices):
+    """What a dict has for a string that the user gave; raises a fuseline error that names the argument."""
+    if not isinstance(value, str):
+        raise wrong_object(name, value, " or ".join(map(repr, choices)))
+    if value not in choices:
+        raise _errors.ArgumentError(f"{name}: is {value!r}; accepted: {' or '.join(map(repr, choices))}")
+    return choices[value]

@@ -24,15 +24,15 @@ class CupyAdapter(NumpyAdapter):
     def device(self, array):
         return self._device_type, array.device.id
 
-    def compute(self, kernel, inputs, scalars, outputs, given):
-        with inputs[kernel.like[0]].device:  # where results are allocated, and whose current stream is meant
-            return super().compute(kernel, inputs, scalars, outputs, given)
+    def compute(self, kernel, inputs, *others):
+        with inputs[kernel.lead].device:  # where results are allocated, and whose current stream is meant
+            return super().compute(kernel, inputs, *others)
 
     def stream(self, array):
         return self.module.cuda.get_current_stream().ptr
 
-    def empty_like(self, array):
-        return self.module.empty_like(array, order="K")
+    def empty_like(self, array, dtype):
+        return self.module.empty_like(array, dtype, order="K")
 
     def check_output(self, name, array):
         """CuPy has no read-only arrays."""

@@ -10,6 +10,7 @@ from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint3
 from . import _errors
 
 MAJOR_VERSION = 1
+MOST_DIMENSIONS = 64  # what the C library accepts
 MAX_VERSION = (1, 0)  # what we ask producers for: 1.0 has all that is read here
 
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13
@@ -85,6 +86,34 @@ def describe(address, shape, strides, dtype, device):
     return DLTensor(
         address, DLDevice(*device), ndim, DLDataType(dtype[0], dtype[1], 1), extents(*shape), extents(*strides), 0
     )
+
+
+def shape(tensor):
+    """A DLTensor's shape, as a tuple; () where none can be read, which the C library will complain of."""
+    return tuple(tensor.shape[: tensor.ndim]) if 0 < tensor.ndim <= MOST_DIMENSIONS and tensor.shape else ()
+
+
+def strides(tensor):
+    """A DLTensor's strides in elements, as a tuple, those too that are left out because they are the compact ones."""
+    extents = shape(tensor)
+    return tuple(tensor.strides[: len(extents)]) if tensor.strides else dense_strides(extents, range(len(extents)))
+
+
+def dense_strides(extents, order):
+    """The strides in elements of a dense tensor with its axes in this order, outermost first."""
+    dense, step = [0] * len(extents), 1
+    for axis in reversed(order):
+        dense[axis] = step
+        step *= max(extents[axis], 1)
+    return tuple(dense)
+
+
+def redescribe(tensor, *, shape, strides, dtype=None, offset=0):
+    """A DLTensor over another one's memory: `offset` elements on, with other extents, and perhaps another dtype."""
+    dtype = dtype or (tensor.dtype.code, tensor.dtype.bits)
+    device = tensor.device.device_type, tensor.device.device_id
+    address = (tensor.data or 0) + tensor.byte_offset + offset * tensor.dtype.bits // 8
+    return describe(address, shape, strides, dtype, device)
 
 
 # --- capsules ---

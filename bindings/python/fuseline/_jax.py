@@ -11,11 +11,12 @@ input which it might free.
 
 import importlib
 import sys
-from ctypes import byref
 
 from . import _dlpack, _errors
-from ._adapter import wrong_object
-from ._generic import GenericAdapter
+from ._adapter import wrong_dtype, wrong_object
+from ._generic import GenericAdapter, TakenAdapter
+from ._kernels import COLUMNS, UNPACKED
+from ._tensor import DTYPES, NAMES
 
 _TRACED = (
     "concrete arrays, outside jax.jit, jax.grad and jax.vmap; there, jax.pure_callback calls fuseline on concrete "
@@ -30,20 +31,36 @@ class JaxAdapter(GenericAdapter):
         self._jax = jax
         self._import = importlib.import_module("jax.dlpack").from_dlpack
 
-    def compute(self, kernel, inputs, scalars, outputs, given):
-        if given:
+    def compute(self, kernel, inputs, scalars, results, outputs, names, dtype):
+        if names:
             raise _errors.ObjectError("out: JAX arrays cannot be written to; accepted: None")
-        lead, lead_name = inputs[kernel.like[0]], kernel.inputs[kernel.like[0]]
-        for name, array in zip(kernel.inputs, inputs):
-            if array.devices() != lead.devices():
+        lead, lead_name = inputs[kernel.lead], kernel.inputs[kernel.lead].name
+        for operand, array in zip(kernel.inputs, inputs):
+            if array is not None and array.devices() != lead.devices():
                 raise _errors.DeviceError(
-                    f"{name} is on {_device(array)}, but {lead_name} is on {_device(lead)}; accepted: one device"
+                    f"{operand.name} is on {_device(array)}, but {lead_name} is on {_device(lead)}; "
+                    "accepted: one device"
                 )
         if lead.__dlpack_device__()[0] not in _dlpack.GPU_DEVICE_TYPES:
-            return super().compute(kernel, inputs, scalars, None, ())
-        outputs = [self._jax.numpy.empty_like(inputs[source]) for source in kernel.like]
-        launch = _Launch(self, kernel, inputs, scalars, outputs)
+            return super().compute(kernel, inputs, scalars, results, None, {}, dtype)
+        outputs = [self._empty(inputs[result.like], kernel.form(result, inputs), dtype) for result in results]
+        launch = _Launch(kernel, inputs, scalars, results, outputs)
         return self._jax.block_until_ready([self._import(_Result(launch, output)) for output in outputs])
+
+    def _empty(self, like, form, dtype):
+        """A new array of JAX's; see `empty`, which is for what C reads."""
+        shape = like.shape
+        if form is UNPACKED and shape:
+            shape = (*shape[:-1], shape[-1] // 2)
+        elif form is COLUMNS:
+            shape = shape[-1:]
+        return self._jax.numpy.empty_like(like, NAMES.get(dtype), shape)
+
+    def as_dtype(self, dtype):
+        try:
+            return DTYPES[self._jax.numpy.dtype(dtype).name]
+        except (TypeError, KeyError):
+            raise wrong_dtype(dtype) from None
 
     def check_kind(self, name, array):
         if isinstance(array, self._jax.core.Tracer):
@@ -65,12 +82,22 @@ def _device(array):
     return device
 
 
+class _OnStream(TakenAdapter):
+    """Runs kernels on one stream."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def stream(self, array):
+        return self._stream
+
+
 class _Launch:
     """A kernel that runs once, on the first stream that it is told of."""
 
-    def __init__(self, adapter, kernel, inputs, scalars, outputs):
-        self._adapter, self._kernel, self._scalars = adapter, kernel, scalars
-        self._arrays = (*inputs, *outputs)
+    def __init__(self, kernel, inputs, scalars, results, outputs):
+        self._kernel, self._inputs, self._scalars = kernel, inputs, scalars
+        self._results, self._outputs = results, outputs
         self._done = False
 
     def __call__(self, stream, device_type):
@@ -81,14 +108,21 @@ class _Launch:
                 "JAX names no stream on this device, so its results cannot be ordered after the kernel"
             )
         self._done = True
-        kernel, held = self._kernel, []
+        held = []
+
+        def take(name, array):
+            held.append(_dlpack.Import(name, _dlpack.export(array, device_type, stream)))
+            return held[-1]
+
         try:
-            for name, array in zip(kernel.inputs + kernel.outputs, self._arrays):
-                held.append(_dlpack.Import(name, _dlpack.export(array, device_type, stream)))
-            tensors = [byref(item.tensor) for item in held]
-            split = len(kernel.inputs)
-            status = kernel.borrow(*tensors[:split], *self._scalars, stream, *tensors[split:])
-            self._adapter.check_status(status, kernel, ())
+            inputs = [
+                None if array is None else take(operand.name, array)
+                for operand, array in zip(self._kernel.inputs, self._inputs)
+            ]
+            outputs = [take(result.name, array) for result, array in zip(self._results, self._outputs)]
+            adapter = _OnStream(stream)
+            adapter.run(self._kernel, inputs, self._scalars, self._results, outputs, {})
+            adapter.add_sums(self._kernel, inputs, self._results, outputs, {})
         finally:
             for item in held:
                 item.release()

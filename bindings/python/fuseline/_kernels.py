@@ -1,38 +1,166 @@
 """The table of kernels: what each takes and gives. Every C signature and every call is made from it."""
 
+from ctypes import c_double, c_int
+from numbers import Real
+from typing import NamedTuple
+
+# The shape of a tensor, told from that of another one.
+SAME = "same"
+COLUMNS = "columns"  # one dimension: the other one's last extent, or that of both halves of what is multiplied
+UNPACKED = "unpacked"  # the same, but half the last extent where the other one holds two tensors in one
+
+
+class Scalar(NamedTuple):
+    """A number or a choice among the arguments.
+
+    Attributes:
+        name: of the argument, in Python.
+        accepted: the type that users may pass.
+        python_type: what it is converted to.
+        c_type: what the C function takes.
+    """
+
+    name: str
+    accepted: type = Real
+    python_type: type = float
+    c_type: type = c_double
+
+
+class Input(NamedTuple):
+    """A tensor that a kernel reads.
+
+    Attributes:
+        name: of the argument, in C and in Python.
+        form: its shape, told from that of the kernel's leading input.
+        is_optional: True if None may stand in its place.
+    """
+
+    name: str
+    form: str = SAME
+    is_optional: bool = False
+
+
+class Output(NamedTuple):
+    """A tensor that a kernel makes.
+
+    Attributes:
+        name: of the argument in C.
+        like: the index of the input whose dtype it has, unless another is asked for, and whose shape tells its own.
+            Absent where that input is.
+        form: its shape, told from that of this input.
+        summed: empty for what C computes; else the indices of the outputs whose column sums it holds, one after the
+            other, computed when those are there.
+    """
+
+    name: str
+    like: int
+    form: str = SAME
+    summed: tuple = ()
+
 
 class Kernel:
     """One kernel of the C library.
 
     Attributes:
         name: stem of its C functions: ``fuseline_<name>``, ``..._objects`` and so on.
-        inputs: names of its input tensors, in the order of the C arguments.
-        scalars: names of its real scalars, which follow the inputs.
-        outputs: names of its output tensors, which come last.
-        like: for each output, the index of the input whose shape and dtype it has. The first of these inputs leads:
-            its type, device and layout are the call's.
         function: the name of the public Python function, for messages.
+        inputs: in the order of the C arguments.
+        scalars: which follow the inputs.
+        outputs: which come last, in the order of the C arguments.
+        sums: more outputs, which are column sums of those.
+        lead: the index of the input that leads: its type, device and layout are the call's.
+        second: the index of the optional input without which the leading one holds two tensors; None if it never does.
         gradient: the kernel that computes the gradients of the inputs, from those of the outputs and then the
             inputs; None where it is not offered.
         borrow, objects: the ctypes functions; ``_library`` sets them.
     """
 
-    def __init__(self, name, function, inputs, scalars, outputs, gradient=None):
+    def __init__(self, name, function, inputs, scalars, outputs, second=None, gradient=None):
         self.name = name
         self.function = function
         self.inputs = inputs
         self.scalars = scalars
-        self.outputs = tuple(outputs)
-        self.like = tuple(inputs.index(source) for source in outputs.values())
+        self.outputs = tuple(output for output in outputs if not output.summed)
+        self.sums = tuple(output for output in outputs if output.summed)
+        self.lead = self.outputs[0].like
+        self.second = second
         self.gradient = gradient
         self.borrow = None
         self.objects = None
 
+    def is_packed(self, inputs):
+        """True if the leading input holds two tensors."""
+        return self.second is not None and inputs[self.second] is None
 
-# In outputs, each name stands with the input that it is shaped like.
-_SWISH_BACKWARD = Kernel("swish_backward", "swish_backward", inputs=("dy", "x"), scalars=("beta",), outputs={"dx": "x"})
-_SWISH_FORWARD = Kernel(
-    "swish_forward", "swish", inputs=("x",), scalars=("beta",), outputs={"y": "x"}, gradient=_SWISH_BACKWARD
-)
+    def form(self, output, inputs):
+        """The form of an output in a call: nothing has to be unpacked where nothing is packed."""
+        return SAME if output.form is UNPACKED and not self.is_packed(inputs) else output.form
 
-KERNELS = {kernel.name: kernel for kernel in (_SWISH_FORWARD, _SWISH_BACKWARD)}
+    def results(self, inputs, wanted=None):
+        """The outputs that a call has, in order.
+
+        Args:
+            inputs: of the call, None where one is absent.
+            wanted: for each input whether what is like it is wanted; None for all. Only column sums are left out for
+                it: C computes its outputs together.
+        """
+        made = [output for output in self.outputs if inputs[output.like] is not None]
+        for output in self.sums:
+            if inputs[output.like] is not None and (wanted is None or wanted[output.like]):
+                made.append(output)
+        return made
+
+    def placed(self, inputs, outputs):
+        """The outputs that C computes, out of a call's results, with None in the place of those that are absent."""
+        present = iter(outputs)
+        return [None if inputs[output.like] is None else next(present) for output in self.outputs]
+
+
+def _unary(function, scalars=(), family=None):
+    """The two kernels of y = a(x)."""
+    family = family or function
+    x = Input("x")
+    backward = Kernel(
+        f"{family}_backward", f"{function}_backward", (Input("dy"), x), scalars, outputs=(Output("dx", like=1),)
+    )
+    return Kernel(f"{family}_forward", function, (x,), scalars, (Output("y", like=0),), gradient=backward), backward
+
+
+def _gated(function, scalars=(), family=None):
+    """The two kernels of y = a(gate) * up."""
+    family = family or function
+    pair = Input("gate"), Input("up", is_optional=True), Input("bias", COLUMNS, is_optional=True)
+    scalars = Scalar("interleaved", bool, bool, c_int), *scalars
+    backward = Kernel(
+        f"{family}_backward",
+        f"{function}_backward",
+        (Input("dy", UNPACKED), *pair),
+        scalars,
+        outputs=(Output("dgate", like=1), Output("dup", like=2), Output("dbias", like=3, summed=(0, 1))),
+        second=2,
+    )
+    forward = Kernel(
+        f"{family}_forward", function, pair, scalars, (Output("y", 0, UNPACKED),), second=1, gradient=backward
+    )
+    return forward, backward
+
+
+_BETA = Scalar("beta")
+
+COLUMN_SUM = Kernel("column_sum", "column_sum", (Input("x"),), (), (Output("sum", 0, COLUMNS),))
+
+KERNELS = {
+    kernel.name: kernel
+    for kernels in (
+        _unary("swish", (_BETA,)),
+        _unary("gelu"),
+        _unary("gelu", family="gelu_tanh"),
+        _unary("relu2"),
+        _gated("swiglu", (_BETA, Scalar("limit"), Scalar("offset"))),
+        _gated("geglu"),
+        _gated("geglu", family="geglu_tanh"),
+        _gated("reglu"),
+        (COLUMN_SUM,),
+    )
+    for kernel in kernels
+}

@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sys
-from ctypes import c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p, py_object
+from ctypes import c_char_p, c_int, c_size_t, c_uint64, c_void_p, py_object
 
 from . import _errors
 from ._dlpack import DLTensor
@@ -34,7 +34,7 @@ def _prototypes():
     }
     for kernel in KERNELS.values():
         inputs, outputs = len(kernel.inputs), len(kernel.outputs)
-        scalars = (c_double,) * len(kernel.scalars)
+        scalars = tuple(scalar.c_type for scalar in kernel.scalars)
         for suffix, tensor in (("", _TENSOR), ("_managed", c_void_p), ("_versioned", c_void_p)):
             arguments = (tensor,) * inputs + scalars + (c_void_p,) + (tensor,) * outputs
             table[f"fuseline_{kernel.name}{suffix}"] = (c_int, arguments)

@@ -7,7 +7,8 @@ Results are plain ``numpy.ndarray``, also of subclasses such as ``memmap`` and `
 import sys
 
 from . import _dlpack, _errors
-from ._adapter import Adapter, unsupported_dtype, wrong_object
+from ._adapter import Adapter, unsupported_dtype, wrong_dtype, wrong_object
+from ._kernels import COLUMNS, UNPACKED
 
 _CODES = {"i": _dlpack.INT, "u": _dlpack.UINT, "f": _dlpack.FLOAT, "c": _dlpack.COMPLEX, "b": _dlpack.BOOL}
 
@@ -26,8 +27,8 @@ class NumpyAdapter(Adapter):
         if masked is not None and isinstance(array, masked.MaskedArray):
             raise wrong_object(name, array, "arrays without a mask, such as x.filled(value) or x.data")
 
-    def dtype(self, name, dtype):
-        """(code, bits) of a NumPy dtype."""
+    def code_and_bits(self, name, dtype):
+        """(code, bits) of a NumPy dtype, as DLPack has them."""
         known = self._dtypes.get(dtype)
         if known is None:
             if not dtype.isnative:
@@ -44,13 +45,22 @@ class NumpyAdapter(Adapter):
             self._dtypes[dtype] = known
         return known
 
-    def compute(self, kernel, inputs, scalars, outputs, given):
+    def as_dtype(self, dtype):
+        try:
+            found = self.module.dtype(dtype)
+        except TypeError:
+            raise wrong_dtype(dtype) from None
+        if found.kind != "f" and found.name != "bfloat16":
+            raise wrong_dtype(dtype)
+        return found
+
+    def compute(self, kernel, inputs, *others):
         # A field of packed records may have strides that are no whole elements, which DLPack cannot say.
-        inputs = [array if _has_whole_strides(array) else array.copy(order="K") for array in inputs]
-        return super().compute(kernel, inputs, scalars, outputs, given)
+        inputs = [array if array is None or _has_whole_strides(array) else array.copy(order="K") for array in inputs]
+        return super().compute(kernel, inputs, *others)
 
     def describe(self, name, array):
-        code_and_bits = self.dtype(name, array.dtype)
+        code_and_bits = self.code_and_bits(name, array.dtype)
         if not _has_whole_strides(array):
             raise _errors.LayoutError(
                 f"{name}: strides are {array.strides} bytes; accepted: multiples of the element size, {array.itemsize}"
@@ -64,15 +74,19 @@ class NumpyAdapter(Adapter):
     def device(self, array):
         return _dlpack.CPU, 0
 
-    def empty_like(self, array):
-        return self.module.empty_like(array, order="K", subok=False)
+    def empty(self, like, form, dtype):
+        if form is COLUMNS:
+            return self.module.empty(like.shape[-1:], dtype or like.dtype)
+        if form is UNPACKED and like.ndim:
+            like = like[..., : like.shape[-1] // 2]
+        return self.empty_like(like, dtype)
 
-    def copy_like(self, array, model):
-        if array.strides == model.strides:
-            return array
-        copied = self.empty_like(model)
-        copied[...] = array
-        return copied
+    def empty_like(self, array, dtype):
+        return self.module.empty_like(array, dtype, order="K", subok=False)
+
+    def arrange(self, array, order):
+        back = sorted(order, key=order.__getitem__)
+        return self.module.asarray(array.transpose(order), order="C").transpose(back)
 
     def assign(self, arrays, sources, message):
         for array, source in zip(arrays, sources):

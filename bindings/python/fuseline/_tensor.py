@@ -13,12 +13,13 @@ _export_versioned = functions["fuseline_tensor_export_versioned"]
 _release = functions["fuseline_tensor_release"]
 _DESTRUCTOR = ctypes.cast(functions["fuseline_capsule_destructor"], ctypes.c_void_p)
 
-_NAMES = {
-    (_dlpack.FLOAT, 16): "float16",
-    (_dlpack.BFLOAT, 16): "bfloat16",
-    (_dlpack.FLOAT, 32): "float32",
-    (_dlpack.FLOAT, 64): "float64",
+DTYPES = {
+    "float16": (_dlpack.FLOAT, 16),
+    "bfloat16": (_dlpack.BFLOAT, 16),
+    "float32": (_dlpack.FLOAT, 32),
+    "float64": (_dlpack.FLOAT, 64),
 }
+NAMES = {code_and_bits: name for name, code_and_bits in DTYPES.items()}
 
 
 class Tensor:
@@ -51,11 +52,11 @@ class Tensor:
 
     @property
     def shape(self):
-        return tuple(self._described.shape[: self._described.ndim])
+        return _dlpack.shape(self._described)
 
     @property
     def strides(self):
-        return tuple(self._described.strides[: self._described.ndim])
+        return _dlpack.strides(self._described)
 
     @property
     def ndim(self):
@@ -63,7 +64,7 @@ class Tensor:
 
     @property
     def dtype(self):
-        return _NAMES[self._described.dtype.code, self._described.dtype.bits]
+        return NAMES[self._described.dtype.code, self._described.dtype.bits]
 
     def __repr__(self):
         return f"fuseline.Tensor(shape={self.shape}, dtype={self.dtype})"

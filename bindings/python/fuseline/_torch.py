@@ -10,11 +10,15 @@ import sys
 import warnings
 
 from . import _dlpack, _errors
-from ._adapter import Adapter, type_name, unsupported_dtype, wrong_object
-from ._kernels import KERNELS
+from ._adapter import Adapter, type_name, unsupported_dtype, wrong_dtype, wrong_object
+from ._kernels import COLUMNS, KERNELS, SAME, UNPACKED
+from ._tensor import DTYPES
 
 # From this many elements on a call on the CPU releases Python's lock.
 _LARGE = 1 << 16
+
+# What the C functions for Python objects take for an absent tensor.
+_NULL = ctypes.py_object()
 
 
 class _Wrapped(Exception):
@@ -32,6 +36,7 @@ class TorchAdapter(Adapter):
         self._is_wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", _never)
         self._device_types = {"cpu": _dlpack.CPU, "cuda": _dlpack.ROCM if torch.version.hip else _dlpack.CUDA}
         self._dtypes = _dtypes(torch)
+        self._results = [getattr(torch, name) for name in DTYPES]
         self._readable_types = {torch.Tensor, torch.nn.Parameter}
         self._apply = _make_function(torch, self)
         # The address of the exchange table; None where there is none, or where it does not do what it should.
@@ -39,48 +44,52 @@ class TorchAdapter(Adapter):
 
     # --- differentiation ---
 
-    def call(self, kernel, inputs, scalars, out):
+    def call(self, kernel, inputs, scalars, out=None, dtype=None, wanted=None):
         # Ordinary tensors without gradients take the short way. Whatever is not quite ordinary goes through the checks
         # below, which either serve it or say what is wrong.
-        if out is None and self.exchange is not None and self._forward_ad._current_level < 0:
+        if out is None and dtype is None and self.exchange is not None and self._forward_ad._current_level < 0:
             for tensor in inputs:
-                if type(tensor) not in self._readable_types or tensor.requires_grad:
+                if tensor is not None and (type(tensor) not in self._readable_types or tensor.requires_grad):
                     break
             else:
-                output = self._quick(kernel, inputs, scalars)
-                if output is not None:
-                    return output
+                result = self._quick(kernel, inputs, scalars, None, wanted)
+                if result is not None:
+                    return result
         if self._is_differentiated(kernel, inputs, out):
-            return self._apply(kernel, scalars, *inputs)
+            return self._apply(kernel, (scalars, dtype, wanted), *inputs)
         try:
-            return self.plain(kernel, inputs, scalars, out)
+            return self.plain(kernel, inputs, scalars, out, dtype, wanted)
         except _Wrapped:
-            return self._apply(kernel, scalars, *inputs)
+            return self._apply(kernel, (scalars, dtype, wanted), *inputs)
 
-    def _quick(self, kernel, inputs, scalars):
-        """A kernel through the exchange table, into a new tensor; None if that is not the way for these tensors."""
-        for tensor in inputs:
-            if tensor.is_neg():
-                return None
-        if len(kernel.like) > 1 or (tensor.numel() >= _LARGE and not tensor.is_cuda):
+    def _quick(self, kernel, inputs, scalars, dtype, wanted):
+        """A kernel through the exchange table, into new tensors; None if that is not the way for these tensors."""
+        lead = inputs[kernel.lead]
+        if lead is None or (lead.numel() >= _LARGE and not lead.is_cuda):
             return None
+        for tensor in inputs:
+            if tensor is not None and tensor.is_neg():
+                return None
         try:
-            output = self._empty_like(inputs[kernel.like[0]])
-            if kernel.objects(self.exchange, *inputs, *scalars, output) == 0:
-                return output
+            results = kernel.results(inputs, wanted)
+            outputs = self.new_outputs(kernel, inputs, results, dtype)
+            if self._call_on_objects(kernel, inputs, scalars, kernel.placed(inputs, outputs)) != 0:
+                return None
+            if kernel.sums:
+                self.add_sums(kernel, inputs, results, outputs, {})
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
         except (RuntimeError, BufferError):
-            pass
-        return None
+            return None
 
     def _is_differentiated(self, kernel, inputs, out):
         """True if automatic differentiation takes part. Checks the inputs' types on the way."""
-        for tensor in inputs:
-            if type(tensor) not in self._readable_types:
-                self._check_types(kernel, inputs)
+        for operand, tensor in zip(kernel.inputs, inputs):
+            if type(tensor) not in self._readable_types and not (tensor is None and operand.is_optional):
+                self._check_type(operand.name, tensor)
         if self._forward_ad._current_level >= 0:
             differentiated = True
         elif self._is_grad_enabled():
-            differentiated = any([tensor.requires_grad for tensor in inputs])
+            differentiated = any([tensor is not None and tensor.requires_grad for tensor in inputs])
             if out is not None:
                 differentiated |= any([getattr(tensor, "requires_grad", False) for tensor in _as_tuple(out)])
         else:
@@ -92,11 +101,11 @@ class TorchAdapter(Adapter):
             )
         return differentiated
 
-    def plain(self, kernel, inputs, scalars, out=None):
+    def plain(self, kernel, inputs, scalars, out=None, dtype=None, wanted=None):
         """A kernel without differentiation, on inputs whose types have been checked."""
         if out is not None:
             try:
-                super().call(kernel, inputs, scalars, out)
+                super().call(kernel, inputs, scalars, out, dtype, wanted)
             except _Wrapped:
                 raise _errors.ObjectError(
                     "out: is not supported inside torch.func's transforms; accepted: None"
@@ -104,28 +113,56 @@ class TorchAdapter(Adapter):
             for tensor in _as_tuple(out):
                 _count_change(self._torch, tensor)
             return out
-        if self.exchange is not None:
-            output = self._quick(kernel, inputs, scalars)
-            if output is not None:
-                return output
-        return super().call(kernel, inputs, scalars, None)
+        if self.exchange is not None and dtype is None:
+            result = self._quick(kernel, inputs, scalars, dtype, wanted)
+            if result is not None:
+                return result
+        return super().call(kernel, inputs, scalars, None, dtype, wanted)
+
+    def gradients(self, kernel, grads, inputs, scalars, needed):
+        """The gradients of a kernel's inputs.
+
+        Args:
+            grads: those of its results.
+            needed: for each input whether its gradient is needed.
+
+        Returns: one for each input, None where it is not needed.
+        """
+        arguments = *grads, *inputs
+        offset = len(grads)
+        wanted = (False,) * offset + needed
+        made = _as_tuple(self.call(kernel.gradient, arguments, scalars, None, None, wanted))
+        results = [None] * len(inputs)
+        for result, tensor in zip(kernel.gradient.results(arguments, wanted), made):
+            if wanted[result.like]:
+                results[result.like - offset] = tensor
+        return results
 
     # --- calls ---
 
-    def launch(self, kernel, inputs, scalars, outputs, given):
-        lead = inputs[0]
+    def launch(self, kernel, inputs, scalars, outputs, names):
         for tensor in inputs:
-            if tensor.is_neg():  # a view that is negated when read, which the memory does not show
-                inputs = [tensor.resolve_neg() for tensor in inputs]
+            if tensor is not None and tensor.is_neg():
+                # a view that is negated when read, which the memory does not show
+                inputs = [None if tensor is None else tensor.resolve_neg() for tensor in inputs]
                 break
+        lead = inputs[kernel.lead]
         if self.exchange is None or (lead.numel() >= _LARGE and not lead.is_cuda):
-            return super().launch(kernel, inputs, scalars, outputs, given)
+            return super().launch(kernel, inputs, scalars, outputs, names)
         try:
-            return kernel.objects(self.exchange, *inputs, *scalars, *outputs)
+            return self._call_on_objects(kernel, inputs, scalars, outputs)
         except (RuntimeError, BufferError) as error:
-            for name, tensor in zip((*kernel.inputs, *(given or kernel.outputs)), (*inputs, *outputs)):
-                self.check_kind(name, tensor)
+            for operand, tensor in zip((*kernel.inputs, *kernel.outputs), (*inputs, *outputs)):
+                if tensor is not None:
+                    self.check_kind(names.get(operand.name, operand.name), tensor)
             raise _errors.ExchangeError(f"PyTorch could not describe the tensor: {error}") from error
+
+    def _call_on_objects(self, kernel, inputs, scalars, outputs):
+        """Calls the C function that reads tensors through the exchange table. Returns its status."""
+        if kernel.second is not None:
+            inputs = [_NULL if tensor is None else tensor for tensor in inputs]
+            outputs = [_NULL if tensor is None else tensor for tensor in outputs]
+        return kernel.objects(self.exchange, *inputs, *scalars, *outputs)
 
     def describe(self, name, tensor):
         self.check_kind(name, tensor)
@@ -138,14 +175,25 @@ class TorchAdapter(Adapter):
     def stream(self, tensor):
         return self._torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
 
-    def empty_like(self, tensor):
-        return self._empty_like(tensor)
+    def empty(self, like, form, dtype):
+        if form is COLUMNS:
+            return self._torch.empty(like.shape[-1:], dtype=dtype or like.dtype, device=like.device)
+        if form is UNPACKED and like.ndim:
+            like = like.narrow(-1, 0, like.shape[-1] // 2)
+        return self._empty_like(like, dtype=dtype) if dtype is not None else self._empty_like(like)
 
-    def copy_like(self, tensor, model):
-        if tensor.stride() == model.stride():
-            return tensor
+    def arrange(self, tensor, order):
         with self._torch.no_grad():
-            return self._empty_like(model).copy_(tensor)
+            return tensor.permute(order).contiguous().permute(sorted(order, key=order.__getitem__))
+
+    def strides(self, tensor):
+        return tensor.stride()
+
+    def as_dtype(self, dtype):
+        found = getattr(self._torch, dtype, None) if isinstance(dtype, str) else dtype
+        if found not in self._results:
+            raise wrong_dtype(dtype)
+        return found
 
     def assign(self, tensors, sources, message):
         with self._torch.no_grad():
@@ -153,10 +201,6 @@ class TorchAdapter(Adapter):
                 tensor.copy_(source)
 
     # --- what is accepted ---
-
-    def _check_types(self, kernel, inputs):
-        for name, tensor in zip(kernel.inputs, inputs):
-            self._check_type(name, tensor)
 
     def _check_type(self, name, tensor):
         kind = type(tensor)
@@ -234,34 +278,35 @@ def _count_change(torch, tensor):
 def _make_function(torch, adapter):
     """The autograd.Function, which serves every kernel: it is handed it as an argument.
 
-    Returns: a callable of (kernel, scalars, *tensors).
+    Returns: a callable of (kernel, options, *tensors), options being the scalars, the result's dtype, and which results
+    are wanted, all as ``Adapter.call`` has them.
     """
 
     class FuselineFunction(torch.autograd.Function):
         """The form with the least overhead."""
 
         @staticmethod
-        def forward(context, kernel, scalars, *inputs):
-            context.kernel, context.scalars = kernel, scalars
+        def forward(context, kernel, options, *inputs):
+            result = adapter.plain(kernel, inputs, options[0], None, *options[1:])
+            context.kernel, context.scalars = kernel, options[0]
             if kernel.gradient is not None:
+                context.dtype = result.dtype
                 context.save_for_backward(*inputs)
-            return adapter.plain(kernel, inputs, scalars)
+            return result
 
         @staticmethod
         def backward(context, *grads):
-            gradient = context.kernel.gradient
-            if gradient is None:
+            kernel = context.kernel
+            if kernel.gradient is None:
                 raise NotImplementedError(
-                    f"fuseline.{context.kernel.function}: its gradient, a second derivative, is not offered; "
+                    f"fuseline.{kernel.function}: its gradient, such as a second derivative, is not offered; "
                     "write the operator in torch's own functions where it is needed"
                 )
             needed = context.needs_input_grad[2:]
             if not any(needed):
                 return (None,) * (2 + len(needed))
-            inputs = context.saved_tensors
-            grads = [grad if grad.dtype == inputs[0].dtype else grad.to(inputs[0].dtype) for grad in grads]
-            results = _as_tuple(adapter.call(gradient, (*grads, *inputs), context.scalars, None))
-            return (None, None, *(result if is_needed else None for result, is_needed in zip(results, needed)))
+            grads = [grad if grad.dtype == context.dtype else grad.to(context.dtype) for grad in grads]
+            return (None, None, *adapter.gradients(kernel, grads, context.saved_tensors, context.scalars, needed))
 
     are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", None)
     if are_transforms_active is None or not hasattr(torch.autograd.Function, "setup_context"):
@@ -271,31 +316,58 @@ def _make_function(torch, adapter):
         """The same in the form that torch.func's transforms ask for."""
 
         @staticmethod
-        def forward(kernel, scalars, *inputs):
-            return adapter.plain(kernel, inputs, scalars)
+        def forward(kernel, options, *inputs):
+            return adapter.plain(kernel, inputs, options[0], None, *options[1:])
 
         @staticmethod
         def setup_context(context, inputs, output):
-            context.kernel, context.scalars = inputs[:2]
+            context.kernel, context.scalars = inputs[0], inputs[1][0]
             if context.kernel.gradient is not None:
+                context.dtype = output.dtype
                 context.save_for_backward(*inputs[2:])
 
         backward = FuselineFunction.backward
 
         @staticmethod
-        def vmap(info, in_dims, kernel, scalars, *tensors):
-            # For operators on tensors of one shape the batch is one more dimension.
-            moved = [
-                tensor.unsqueeze(0).expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-                for tensor, dim in zip(tensors, in_dims[2:])
-            ]
-            results = adapter.call(kernel, moved, scalars, None)
-            return results, (0,) * len(results) if isinstance(results, tuple) else 0
+        def vmap(info, in_dims, kernel, options, *tensors):
+            scalars, dtype, wanted = options
+            batched = [operand for operand, dim in zip(kernel.inputs, in_dims[2:]) if dim is not None]
+            results = kernel.results(tensors, wanted)
+            if any(operand.form is COLUMNS for operand in batched) or any(
+                result.summed or result.form is COLUMNS for result in results
+            ):
+                # What belongs to all rows of one call cannot be computed for several calls at once.
+                made = [
+                    _as_tuple(adapter.call(kernel, one, scalars, None, dtype, wanted))
+                    for one in _unbatched(info.batch_size, in_dims[2:], tensors)
+                ]
+                made = tuple(torch.stack(pieces) for pieces in zip(*made))
+            else:
+                # For the others, the batch is one more dimension.
+                moved = [
+                    _with_batch(info.batch_size, operand, dim, tensor)
+                    for operand, dim, tensor in zip(kernel.inputs, in_dims[2:], tensors)
+                ]
+                made = _as_tuple(adapter.call(kernel, moved, scalars, None, dtype, wanted))
+            return (made, (0,) * len(made)) if len(made) > 1 else (made[0], 0)
 
     def apply(*arguments):
         return (TransformableFuselineFunction if are_transforms_active() else FuselineFunction).apply(*arguments)
 
     return apply
+
+
+def _unbatched(count, dims, tensors):
+    """The inputs of each single call in a batch of them."""
+    for k in range(count):
+        yield [tensor if dim is None else tensor.select(dim, k) for dim, tensor in zip(dims, tensors)]
+
+
+def _with_batch(count, operand, dim, tensor):
+    """An input with the batch as its first dimension."""
+    if tensor is None or operand.form is COLUMNS:
+        return tensor
+    return tensor.unsqueeze(0).expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
 def _working_exchange(torch, adapter):
@@ -334,7 +406,11 @@ def _exchange_problem(torch, adapter, table):
     if _facts(seen) != _facts(expected):
         return f"it reads {_facts(seen)} where the tensor has {_facts(expected)}"
     # The whole way once: the same kernel by both ways.
-    kernel = next(kernel for kernel in KERNELS.values() if len(kernel.inputs) == len(kernel.outputs) == 1)
+    kernel = next(
+        kernel
+        for kernel in KERNELS.values()
+        if len(kernel.inputs) == len(kernel.outputs) == 1 and kernel.outputs[0].form is SAME
+    )
     scalars = (1.0,) * len(kernel.scalars)
     x = torch.linspace(-3, 3, 16)[3:]
     results = torch.empty_like(x), torch.empty_like(x)

@@ -7,7 +7,7 @@ _FORWARD = KERNELS["swish_forward"]
 _BACKWARD = KERNELS["swish_backward"]
 
 
-def swish(x, beta=1.0, *, out=None):
+def swish(x, beta=1.0, *, out=None, dtype=None):
     """Computes ``x * sigmoid(beta * x)`` for each element, in one pass over memory.
 
     ``beta=1`` is SiLU, ``beta=1.702`` the quick GELU. Formula: Ramachandran, Zoph, Le, "Searching for Activation
@@ -18,16 +18,20 @@ def swish(x, beta=1.0, *, out=None):
             DLPack capsule that nobody has used. Any shape, zero elements included. float16, bfloat16, float32 or
             float64; 16-bit types are computed in float and rounded once.
         beta: a finite real number within +-1e38. No gradient is computed for it, so tensors are refused.
-        out: where to put the result: an array of x's library, shape, dtype and device. It may be x itself, and must
-            not overlap x in another way. None makes a new array. Not for ``jax.Array``, which cannot be written to.
+        out: where to put the result: an array of x's library, shape and device. It may be x itself, and must not
+            overlap x in another way. Its dtype may differ from x's where one of the two is float32 and the other a
+            16-bit type. None makes a new array. Not for ``jax.Array``, which cannot be written to.
+        dtype: of the new result, as the library's own object or by name; None for x's. float32 for a 16-bit x, or a
+            16-bit type for float32.
 
     Returns:
-        ``out``, or a new array of x's library, shape, dtype and device, in x's dimension order where x has one; never
-        x itself. For a mere ``__dlpack__`` object or a capsule, on the CPU, a ``fuseline.Tensor``; on a GPU those need
+        ``out``, or a new array of x's library, shape and device, in x's dimension order where x has one; never x
+        itself. For a mere ``__dlpack__`` object or a capsule, on the CPU, a ``fuseline.Tensor``; on a GPU those need
         ``out``.
 
-        PyTorch: differentiable once with respect to x. The work is queued on the current stream of x's device. JAX:
-        concrete arrays only, outside ``jit``, ``grad`` and ``vmap``. NumPy: always an array, for 0-dim x too.
+        PyTorch: differentiable once with respect to x; only x is kept for it. The work is queued on the current stream
+        of x's device. JAX: concrete arrays only, outside ``jit``, ``grad`` and ``vmap``. NumPy: always an array, for
+        0-dim x too.
 
     Strides are read and written in place for dense arrays in any dimension order, for rows with a contiguous last
     dimension, and for broadcast values; others are copied first.
@@ -44,7 +48,7 @@ def swish(x, beta=1.0, *, out=None):
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    return call(_FORWARD, (x,), (beta,), out)
+    return call(_FORWARD, (x,), (beta,), out, dtype)
 
 
 def swish_backward(dy, x, beta=1.0, *, out=None):
@@ -54,11 +58,11 @@ def swish_backward(dy, x, beta=1.0, *, out=None):
     differentiation; PyTorch's calls it by itself.
 
     Args:
-        dy: the gradient of the result, an array of x's library, shape, dtype and device. May be broadcast (stride 0),
-            which is read in place.
+        dy: the gradient of the result, an array of x's library, shape and device, and of the result's dtype. May be
+            broadcast (stride 0), which is read in place.
         x: what was given to ``swish``.
         beta: what was given to ``swish``.
-        out: as for ``swish``; may be dy or x itself.
+        out: as for ``swish``, of x's dtype; may be dy or x itself.
 
     Returns:
         ``out``, or a new array like x.
