@@ -132,7 +132,10 @@ struct fl_place {
     long long row, column;
 };
 
-/* Reads an operand, or the interleaved pair (parts 2) that begins with it. Where it may (`repeats`) one value is repeated, or 0. */
+/*
+ * Reads an operand, or the interleaved pair (parts 2) that begins with it. Where it may (`repeats`) one value is repeated; an absent
+ * operand reads as -0, which adds nothing.
+ */
 template <class T, int length, int parts, bool repeats>
 FL_INLINE void fl_read(const fl_arguments &arguments, int operand, fl_place place, fl_values<length> *values)
 {
@@ -141,7 +144,8 @@ FL_INLINE void fl_read(const fl_arguments &arguments, int operand, fl_place plac
 #pragma GCC unroll 2
         for (int part = 0; part < parts; part++) {
             const T *value = (const T *)arguments.data[operand + part];
-            fl_real repeated = value == nullptr ? 0 : fl_from_memory(fl_load(value + place.row * arguments.row_stride[operand]));
+            fl_real repeated =
+                value == nullptr ? (fl_real)-0.0 : fl_from_memory(fl_load(value + place.row * arguments.row_stride[operand]));
 #pragma GCC unroll 16
             for (int i = 0; i < length; i++)
                 values[part].at[i] = repeated;

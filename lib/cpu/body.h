@@ -122,7 +122,7 @@ static void store_64(enum fl_dtype dtype, const double *from, char *to, int step
                                                                                                                                  \
         for (int k = 0; k < op->inputs; k++)                                                                                     \
             if (span->steps[k] == 0 && !(span->plain && span->data[k] == NULL)) {                                                \
-                buffers[k][0] = 0;                                                                                               \
+                buffers[k][0] = -(real)0; /* an absent one is added to others, and leaves even -0 as it is */                    \
                 if (span->data[k] != NULL)                                                                                       \
                     load_##precision(fl_operand_type(op, types, k), span->data[k], 1, buffers[k], 1);                            \
                 for (int i = 1; i < FL_BLOCK && i < span->count; i++)                                                            \

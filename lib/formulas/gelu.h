@@ -185,7 +185,7 @@ FL_INLINE fl_real fl_name(gelu_value)(fl_real x, const fl_parameters(gelu) * p)
     error += fl_name(fl_fma)(n.power, ratio_error, n.power_error * ratio);
     y = fl_name(fl_fma)(-(moment + error), n.shrink, x * (fl_real)(x > 0 ? 1 : 0));
     y = n.t < (fl_real)0.5 ? fl_name(fl_fma)(n.square, fl_name(fl_normal_center)(n.square), x * (fl_real)0.5) : y;
-    return y;
+    return x == 0 ? x : y; /* a negative zero stays one */
 }
 
 FL_INLINE fl_real fl_name(gelu_slope)(fl_real x, fl_real *value, const fl_parameters(gelu) * p)
