@@ -142,11 +142,16 @@ include tests/gpu.mk
 
 # The Python tests run on an installed library, by pytest: scripts/test.
 EXTRA_DIST += \
+	tests/python/activations.py \
 	tests/python/conftest.py \
 	tests/python/memory.py \
 	tests/python/process.py \
 	tests/python/producers.py \
 	tests/python/reference.py \
+	tests/python/test_activation_arrays.py \
+	tests/python/test_activation_forms.py \
+	tests/python/test_activation_gradients.py \
+	tests/python/test_activation_values.py \
 	tests/python/test_cli.py \
 	tests/python/test_cupy.py \
 	tests/python/test_dlpack.py \
