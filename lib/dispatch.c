@@ -68,7 +68,7 @@ fuseline_status fl_run(const struct fl_call *call, const DLTensor *const *tensor
     }
     for (int k = 0; k < op->inputs + op->outputs; k++)
         if (operands[k] != NULL && strchr("bcs", op->roles[k]) != NULL)
-            FL_TRY(fl_part_per_column(&views[k], operands[op->roles[0] == 'y' ? 1 : 0]));
+            FL_TRY(fl_part_per_column(&views[k], call->sources[k].part, operands[op->roles[0] == 'y' ? 1 : 0]));
     FL_TRY(check_types(op, operands, &types));
     if (op->kind == FL_REDUCTION_KIND)
         FL_TRY(fl_plan_reduction(operands[0], operands[1], &arguments));

@@ -37,15 +37,24 @@ fuseline_status fl_part_take(struct fl_tensor *view, enum fl_part part)
     return FUSELINE_OK;
 }
 
-fuseline_status fl_part_per_column(struct fl_tensor *view, const struct fl_tensor *like)
+fuseline_status fl_part_per_column(struct fl_tensor *view, enum fl_part part, const struct fl_tensor *like)
 {
-    int64_t stride;
+    int64_t columns, stride;
 
-    if (like->ndim == 0 || view->ndim != 1 || view->shape[0] != like->shape[like->ndim - 1])
+    if (like->ndim == 0)
         return fl_fail(FUSELINE_ERROR_SHAPE,
-                       "%s: has %" PRId64 " elements for each half in %d dimension%s; accepted: 1 dimension of %" PRId64,
-                       view->name, view->count, view->ndim, view->ndim == 1 ? "" : "s",
-                       like->ndim > 0 ? like->shape[like->ndim - 1] : 0);
+                       "%s: has no axis, and %s an element for each place along the last; accepted: 1 or more", like->name,
+                       view->name);
+    columns = like->shape[like->ndim - 1];
+    if (view->ndim != 1 || view->shape[0] != columns) {
+        int64_t parts = part == FL_WHOLE ? 1 : 2;
+        char found[256];
+        if (view->ndim > 0)
+            view->shape[view->ndim - 1] *= parts;
+        return fl_fail(FUSELINE_ERROR_SHAPE, "%s: shape is %s; accepted: (%" PRId64 "), an element for each column%s", view->name,
+                       fl_extents_text(view->shape, view->ndim, found, sizeof found), parts * columns,
+                       part == FL_WHOLE ? "" : " of gate and up");
+    }
     stride = view->strides[0];
     view->ndim = like->ndim;
     view->count = like->count;

@@ -50,7 +50,7 @@ static int lies_outside(const struct axis *a, const struct axis *b, int count)
 }
 
 /*
- * Sorts and merges the axes of some operands. Returns how many are left, at least 1; axes[0] is the innermost.
+ * Sorts and merges the axes of some operands. Returns how many are left; axes[0] is the innermost.
  * Axes of one element are dropped: their strides mean nothing.
  */
 static int collapse(const struct fl_tensor *const *operands, int count, struct axis *axes)
@@ -69,15 +69,13 @@ static int collapse(const struct fl_tensor *const *operands, int count, struct a
             axes[at - 1] = inner;
         }
     }
-    if (left == 0)
-        axes[0] = (struct axis){1, {1, 1, 1, 1, 1}};
     for (int d = 1; d < left; d++) {
         if (continues(&axes[d], &axes[merged], count))
             axes[merged].extent *= axes[d].extent;
         else
             axes[++merged] = axes[d];
     }
-    return merged + 1;
+    return left > 0 ? merged + 1 : 0;
 }
 
 /* True if kernels can walk these axes: at most rows and columns, columns contiguous or (inputs only) one repeated value. */
@@ -88,7 +86,7 @@ static int walkable(const struct axis *axes, int left, const struct fl_tensor *c
     for (int k = 0; k < count; k++) {
         int is_output = k >= count - outputs;
         int64_t step = axes[0].stride[k], width;
-        if (step != operands[k]->step && (is_output || step != 0) && axes[0].extent != 1)
+        if (step != operands[k]->step && (is_output || step != 0))
             return 0;
         if (__builtin_mul_overflow(axes[0].extent, step, &width) || (left == 2 && axes[1].stride[k] < (is_output ? width : 0)))
             return 0;
@@ -96,16 +94,42 @@ static int walkable(const struct axis *axes, int left, const struct fl_tensor *c
     return 1;
 }
 
+/* Puts in an innermost axis of one element, which is contiguous by itself. */
+static int add_column(const struct fl_tensor *const *operands, int count, struct axis *axes, int left)
+{
+    for (int d = left; d > 0; d--)
+        axes[d] = axes[d - 1];
+    axes[0].extent = 1;
+    for (int k = 0; k < count; k++)
+        axes[0].stride[k] = operands[k]->step;
+    return left + 1;
+}
+
+/* Reduces some operands to rows and columns: axes[1], if two are left, and axes[0]. Returns how many are left, 0 if kernels cannot walk it. */
+static int reduce(const struct fl_tensor *const *operands, int count, int outputs, struct axis *axes)
+{
+    int left = collapse(operands, count, axes), ndim = operands[0]->ndim;
+    if (left == 0)
+        left = add_column(operands, count, axes, 0);
+    if (walkable(axes, left, operands, count, outputs))
+        return left;
+    if (ndim > 0 && operands[0]->shape[ndim - 1] == 1) { /* rows of one column, apart from each other */
+        left = add_column(operands, count, axes, left);
+        if (walkable(axes, left, operands, count, outputs))
+            return left;
+    }
+    return 0;
+}
+
 static fuseline_status layout_error(const struct fl_tensor *const *operands, int count, int outputs)
 {
-    struct axis axes[FL_NDIM_MOST];
+    struct axis axes[FL_NDIM_MOST + 1];
     char shape[256], strides[256], others[256];
     int inputs = count - outputs;
 
     for (int k = 0; k < count; k++) {
         const struct fl_tensor *one = operands[k];
-        int left = collapse(&one, 1, axes);
-        if (!walkable(axes, left, &one, 1, k >= inputs))
+        if (reduce(&one, 1, k >= inputs, axes) == 0)
             return fl_fail(FUSELINE_ERROR_LAYOUT,
                            "%s: strides are %s for shape %s; accepted: dense in any dimension order, or rows with a "
                            "contiguous last dimension%s; copy it to a contiguous tensor",
@@ -115,8 +139,7 @@ static fuseline_status layout_error(const struct fl_tensor *const *operands, int
     }
     for (int k = 0; k < count - 1; k++) {
         const struct fl_tensor *last = operands[count - 1], *pair[] = {operands[k], last};
-        int left = collapse(pair, 2, axes);
-        if (!walkable(axes, left, pair, 2, k >= inputs ? 2 : 1))
+        if (reduce(pair, 2, k >= inputs ? 2 : 1, axes) == 0)
             return fl_fail(FUSELINE_ERROR_LAYOUT,
                            "%s: strides are %s, but %s has %s for shape %s; accepted: the same dimension order for all operands",
                            operands[k]->name, fl_extents_text(operands[k]->strides, operands[k]->ndim, strides, sizeof strides),
@@ -132,23 +155,27 @@ struct footprint {
     int64_t row_stride, column_stride, size;
 };
 
+/* True if two rows of elements `step` bytes apart share memory, the second beginning `apart` bytes behind the first. */
+static int rows_share_memory(int64_t apart, int64_t step, int64_t size, int64_t columns)
+{
+    int64_t within = apart % step;
+    return apart < columns * step && (within < size || within > step - size);
+}
+
 /* True if the elements of two operands of one plan share memory. Exact where both have one kind of rows. */
 static int shares_memory(const struct footprint *a, const struct footprint *b, const struct fl_arguments *plan)
 {
-    int64_t apart = b->data - a->data, stride = a->row_stride, step = a->column_stride;
+    int64_t apart = b->data - a->data, stride = a->row_stride, step = a->column_stride, columns = plan->columns;
     if (step != b->column_stride || a->size != b->size || step == 0)
         return 1;
-    if (step > a->size && apart % step != 0 && apart % a->size == 0 &&
-        (plan->rows == 1 || (stride == b->row_stride && stride % step == 0)))
-        return 0; /* the two halves of an interleaved pair */
-    int64_t width = plan->columns * step;
-    if (plan->rows > 1 && stride == b->row_stride && stride >= width) {
-        apart %= stride;
-        if (apart < 0)
-            apart += stride;
-        return apart < width || apart > stride - width;
-    }
-    return 1;
+    if (plan->rows == 1)
+        return rows_share_memory(apart < 0 ? -apart : apart, step, a->size, columns);
+    if (stride != b->row_stride || stride < columns * step)
+        return 1;
+    apart %= stride;
+    if (apart < 0)
+        apart += stride;
+    return rows_share_memory(apart, step, a->size, columns) || rows_share_memory(stride - apart, step, a->size, columns);
 }
 
 static fuseline_status check_overlap(const struct fl_tensor *const *operands, int count, int outputs,
@@ -178,7 +205,7 @@ static fuseline_status check_overlap(const struct fl_tensor *const *operands, in
 
 fuseline_status fl_plan(const struct fl_tensor *const *operands, int inputs, int outputs, struct fl_arguments *arguments)
 {
-    struct axis axes[FL_NDIM_MOST];
+    struct axis axes[FL_NDIM_MOST + 1];
     const struct fl_tensor *present[FL_OPERANDS_MOST] = {NULL};
     struct footprint footprints[FL_OPERANDS_MOST];
     int count = 0;
@@ -191,8 +218,8 @@ fuseline_status fl_plan(const struct fl_tensor *const *operands, int inputs, int
         arguments->rows = arguments->columns = 0;
         return FUSELINE_OK;
     }
-    int left = collapse(present, count, axes);
-    if (!walkable(axes, left, present, count, outputs))
+    int left = reduce(present, count, outputs, axes);
+    if (left == 0)
         return layout_error(present, count, outputs);
     arguments->columns = axes[0].extent;
     arguments->rows = left > 1 ? axes[1].extent : 1;
@@ -212,40 +239,39 @@ fuseline_status fl_plan(const struct fl_tensor *const *operands, int inputs, int
     return check_overlap(present, count, outputs, footprints, arguments);
 }
 
+static fuseline_status reduction_error(const struct fl_tensor *tensor)
+{
+    char strides[256], shape[256];
+    return fl_fail(FUSELINE_ERROR_LAYOUT,
+                   "%s: strides are %s for shape %s; accepted: a contiguous last dimension and one stride between rows; copy it "
+                   "to a contiguous tensor",
+                   tensor->name, fl_extents_text(tensor->strides, tensor->ndim, strides, sizeof strides),
+                   fl_extents_text(tensor->shape, tensor->ndim, shape, sizeof shape));
+}
+
 fuseline_status fl_plan_reduction(const struct fl_tensor *x, const struct fl_tensor *result, struct fl_arguments *arguments)
 {
-    const struct fl_tensor *both[] = {result, x}; /* the last one's strides order the axes */
-    struct fl_arguments plan;
+    const struct fl_tensor *both[] = {x, result};
+    struct axis axes[FL_NDIM_MOST + 1];
+    struct fl_tensor rows = *x; /* x without its columns: one of its elements for each row */
+    const struct fl_tensor *one = &rows;
     int last = x->ndim - 1;
 
-    if (x->shape[last] == 0 || x->count == 0) { /* zero rows: x's strides mean nothing, the result's one does */
-        *arguments = (struct fl_arguments){.data = {x->data, result->data}, .column_stride = {1, 1}, .columns = x->shape[last]};
-    } else {
-        FL_TRY(fl_plan(both, 2, 0, &plan));
-        *arguments = (struct fl_arguments){.data = {x->data, result->data},
-                                           .row_stride = {plan.row_stride[1], plan.row_stride[0]},
-                                           .column_stride = {plan.column_stride[1], plan.column_stride[0]},
-                                           .rows = plan.rows,
-                                           .columns = plan.columns};
-        if (arguments->rows == 1 && arguments->columns != x->shape[last]) {
-            /* one column: what looks like a row of columns is a column of rows */
-            arguments->rows = arguments->columns;
-            arguments->row_stride[0] = arguments->column_stride[0];
-            arguments->columns = 1;
-            arguments->column_stride[0] = arguments->column_stride[1] = 1;
-            arguments->row_stride[1] = 0;
+    FL_TRY(check_agreement(both, 2));
+    rows.ndim = last;
+    *arguments = (struct fl_arguments){
+        .data = {x->data, result->data}, .column_stride = {1, 1}, .rows = x->count > 0, .columns = x->shape[last]};
+    if (x->count > 0) { /* else strides mean nothing */
+        int left = collapse(&one, 1, axes);
+        if (left > 1 || (left == 1 && axes[0].stride[0] < 0) || (x->strides[last] != 1 && x->shape[last] != 1))
+            return reduction_error(x);
+        if (left == 1) {
+            arguments->rows = axes[0].extent;
+            arguments->row_stride[0] = axes[0].stride[0];
         }
     }
-    if (arguments->columns != x->shape[last] || arguments->column_stride[0] != 1 ||
-        (result->strides[last] != 1 && x->shape[last] != 1)) {
-        char strides[256], shape[256];
-        return fl_fail(
-            FUSELINE_ERROR_LAYOUT,
-            "%s: strides are %s for shape %s; accepted: a contiguous last dimension and one stride between rows; copy it "
-            "to a contiguous tensor",
-            x->name, fl_extents_text(x->strides, x->ndim, strides, sizeof strides),
-            fl_extents_text(x->shape, x->ndim, shape, sizeof shape));
-    }
+    if (result->strides[last] != 1 && result->shape[last] > 1)
+        return reduction_error(result);
     if (x->count > 0 && x->data + x->lowest < result->data + result->highest &&
         result->data + result->lowest < x->data + x->highest)
         return fl_fail(FUSELINE_ERROR_OVERLAP, "%s: overlaps %s in memory; accepted: memory apart from it", result->name,

@@ -264,7 +264,12 @@ FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real expon
     *shrink = fl_name(fl_power)(n - kept);
     f *= power;
     result = fl_name(fl_fma)(f, FL_LN2 + tail, power);
+#if FL_HAS_FMA
     *result_error = fl_name(fl_fma)(f, tail, fl_name(fl_fma)(f, FL_LN2, power - result));
+#else
+    fl_real lost, product = fl_name(fl_two_product)(f, FL_LN2, &lost);
+    *result_error = ((power - result) + product) + (f * tail + lost);
+#endif
     return result;
 }
 

@@ -62,6 +62,19 @@ FL_INLINE float gelu_slope_16(float x, float *value, const fl_parameters(gelu) *
 
 #else
 
+/* a * b + c = result + error. */
+FL_INLINE fl_real fl_name(fl_last_step)(fl_real a, fl_real b, fl_real c, fl_real *error)
+{
+    fl_real sum = fl_name(fl_fma)(a, b, c);
+#if FL_HAS_FMA
+    *error = fl_name(fl_fma)(a, b, c - sum);
+#else
+    fl_real lost, product = fl_name(fl_two_product)(a, b, &lost);
+    *error = ((c - sum) + product) + lost;
+#endif
+    return sum;
+}
+
 /* (t + k) / 2 * Q(t) * exp(t^2 / 2) as a polynomial in v = 2 t / (t + k) - 1, minimax in the relative error, for t <= t_most. */
 #if FL_PRECISION == 32
 #define FL_MILLS_K      4
@@ -79,9 +92,7 @@ FL_INLINE float fl_mills_32(float v, float *error)
     h = fl_fma_32(h, v, -0.09326077724f);
     h = fl_fma_32(h, v, 0.1935686593f);
     h = fl_fma_32(h, v, -0.3039483249f);
-    float sum = fl_fma_32(h, v, 0.3776425656f);
-    *error = fl_fma_32(h, v, 0.3776425656f - sum);
-    return sum;
+    return fl_last_step_32(h, v, 0.3776425656f, error);
 }
 #else
 #define FL_MILLS_K      5
@@ -111,9 +122,7 @@ FL_INLINE double fl_mills_64(double v, double *error)
     h = fl_fma_64(h, v, -0.156766578335648098);
     h = fl_fma_64(h, v, 0.247652807984988649);
     h = fl_fma_64(h, v, -0.332691251445028391);
-    double sum = fl_fma_64(h, v, 0.384596524875031478);
-    *error = fl_fma_64(h, v, 0.384596524875031478 - sum);
-    return sum;
+    return fl_last_step_64(h, v, 0.384596524875031478, error);
 }
 #endif
 
@@ -194,6 +203,8 @@ FL_INLINE fl_real fl_name(gelu_slope)(fl_real x, fl_real *value, const fl_parame
     fl_real power = n.power * n.shrink;
     fl_real tail = power * fl_name(fl_divide)(2 * n.mills, n.t + (fl_real)FL_MILLS_K);
     fl_real distribution = x < 0 ? tail : 1 - tail;
+    distribution =
+        n.t < (fl_real)0.5 ? fl_name(fl_fma)(n.clamped, fl_name(fl_normal_center)(n.square), (fl_real)0.5) : distribution;
     *value = x * distribution;
     return fl_name(fl_fma)(n.clamped * (fl_real)0.39894228040143268, power, distribution);
 }
