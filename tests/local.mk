@@ -10,7 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 tests_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/lib -I$(top_srcdir)/tests
 tests_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_libs = libfuseline.la $(CMOCKA_LIBS) -lm
-EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/internal.h tests/convert_variant.h
+EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/operators.h tests/internal.h tests/convert_variant.h
 
 # The library's code with a switchable instruction set and a recording GPU side: tests/internal.h.
 check_LTLIBRARIES += libinternal.la

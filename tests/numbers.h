@@ -114,7 +114,8 @@ __attribute__((noinline, unused)) static void store(const struct format *format,
         bits = (uint16_t)((exponent + bias - 1) << fraction_bits);
         bits = (uint16_t)(bits + (int)ldexp(fabs(value), fraction_bits - exponent));
     }
-    memcpy(to, &(uint16_t){(uint16_t)(bits | sign)}, 2);
+    bits = (uint16_t)(bits | sign);
+    memcpy(to, &bits, 2);
 }
 
 /* isinf for a long double that may be computed in double, as valgrind does it. */
