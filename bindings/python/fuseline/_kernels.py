@@ -69,6 +69,7 @@ class Kernel:
         outputs: which come last, in the order of the C arguments.
         sums: more outputs, which are column sums of those.
         lead: the index of the input that leads: its type, device and layout are the call's.
+        is_plain: True if every call has one result, of the leading input's shape, and every input is there.
         second: the index of the optional input without which the leading one holds two tensors; None if it never does.
         gradient: the kernel that computes the gradients of the inputs, from those of the outputs and then the
             inputs; None where it is not offered.
@@ -83,6 +84,9 @@ class Kernel:
         self.outputs = tuple(output for output in outputs if not output.summed)
         self.sums = tuple(output for output in outputs if output.summed)
         self.lead = self.outputs[0].like
+        self.is_plain = (
+            not any(operand.is_optional for operand in inputs) and len(outputs) == 1 and outputs[0].form is SAME
+        )
         self.second = second
         self.gradient = gradient
         self.borrow = None

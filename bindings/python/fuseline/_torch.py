@@ -71,6 +71,9 @@ class TorchAdapter(Adapter):
             if tensor is not None and tensor.is_neg():
                 return None
         try:
+            if kernel.is_plain:
+                output = self._empty_like(lead) if dtype is None else self._empty_like(lead, dtype=dtype)
+                return output if kernel.objects(self.exchange, *inputs, *scalars, output) == 0 else None
             results = kernel.results(inputs, wanted)
             outputs = self.new_outputs(kernel, inputs, results, dtype)
             if self._call_on_objects(kernel, inputs, scalars, kernel.placed(inputs, outputs)) != 0:
@@ -159,7 +162,7 @@ class TorchAdapter(Adapter):
 
     def _call_on_objects(self, kernel, inputs, scalars, outputs):
         """Calls the C function that reads tensors through the exchange table. Returns its status."""
-        if kernel.second is not None:
+        if not kernel.is_plain:
             inputs = [_NULL if tensor is None else tensor for tensor in inputs]
             outputs = [_NULL if tensor is None else tensor for tensor in outputs]
         return kernel.objects(self.exchange, *inputs, *scalars, *outputs)
@@ -175,12 +178,23 @@ class TorchAdapter(Adapter):
     def stream(self, tensor):
         return self._torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
 
+    def new_outputs(self, kernel, inputs, results, dtype):
+        # As the base class has it, with one call less for most.
+        return [
+            self._empty_like(inputs[result.like], dtype=dtype)
+            if result.form is SAME
+            else self.empty(inputs[result.like], kernel.form(result, inputs), dtype)
+            for result in results
+        ]
+
     def empty(self, like, form, dtype):
         if form is COLUMNS:
             return self._torch.empty(like.shape[-1:], dtype=dtype or like.dtype, device=like.device)
         if form is UNPACKED and like.ndim:
+            if like.is_contiguous():
+                return like.new_empty((*like.shape[:-1], like.shape[-1] // 2), dtype=dtype)
             like = like.narrow(-1, 0, like.shape[-1] // 2)
-        return self._empty_like(like, dtype=dtype) if dtype is not None else self._empty_like(like)
+        return self._empty_like(like, dtype=dtype)
 
     def arrange(self, tensor, order):
         with self._torch.no_grad():
