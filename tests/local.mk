@@ -150,6 +150,7 @@ EXTRA_DIST += \
 	tests/python/reference.py \
 	tests/python/test_activation_arrays.py \
 	tests/python/test_activation_forms.py \
+	tests/python/test_activation_gpu.py \
 	tests/python/test_activation_gradients.py \
 	tests/python/test_activation_values.py \
 	tests/python/test_cli.py \

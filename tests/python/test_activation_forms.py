@@ -242,7 +242,7 @@ def test_order_of_the_dimensions_is_kept(device):
     assert fuseline.swiglu(values(6, 4, seed=1, device=device).t()).stride() == (1, 4)
 
 
-@pytest.mark.parametrize("width", [5, 7, 33, 67])
+@pytest.mark.parametrize("width", [1, 5, 7, 33, 67])
 @by_form
 def test_odd_rows(device, dtype, width, form):
     """G22, G23: rows whose beginnings fall at every offset from 16 bytes, and a bias that begins at none."""
@@ -314,6 +314,12 @@ def test_zero_dimensions(device, dtype):
     for operator in GATED:
         expected = operator.exact(x.cpu().double(), up.cpu().double())
         assert_near(operator.forward(x, up, **operator.options), expected, scale=2)
+
+
+def test_one_column(device, dtype):
+    gate, up, dy = (values(7, 1, seed=seed, dtype=dtype, device=device, scale=0.5) for seed in (1, 2, 3))
+    for form in FORMS:
+        check_gated(GATED[0], form, gate, up, dy)
 
 
 # --- outputs that the caller supplies ---
@@ -412,9 +418,14 @@ GATE = torch.ones(4, 6)
         ((None, GATE), {}, TypeError, "gate: is NoneType; accepted: torch.Tensor, numpy.ndarray"),
         ((GATE, GATE.to(torch.int32)), {}, TypeError, "up: dtype is int of 32 bits"),
         ((GATE.bool(),), {}, TypeError, "gate: dtype is"),
-        ((GATE, GATE), {"bias": torch.ones(6)}, ValueError, r"bias: (has 3 elements|shape is \(6\)).*accepted: "),
-        ((GATE,), {"bias": torch.ones(12)}, ValueError, r"bias: (has 6 elements|shape is \(12\)).*accepted: "),
-        ((GATE,), {"bias": torch.ones(1, 6)}, ValueError, r"bias: .*accepted: (1 dimension of 3|\(6\))"),
+        (
+            (GATE, GATE),
+            {"bias": torch.ones(6)},
+            ValueError,
+            r"bias: shape is \(6\); accepted: \(12\), an element for each column of gate and up",
+        ),
+        ((GATE,), {"bias": torch.ones(12)}, ValueError, r"bias: shape is \(12\); accepted: \(6\)"),
+        ((GATE,), {"bias": torch.ones(1, 6)}, ValueError, r"bias: shape is \(1, 6\); accepted: \(6\)"),
         ((GATE,), {"bias": torch.ones(5)}, ValueError, "bias: last extent is 5"),
         ((GATE,), {"bias": torch.ones(6).double()}, TypeError, "bias: dtype is float64, but gate is float32"),
         ((GATE,), {"bias": 1.0}, TypeError, "bias: is float; accepted: torch.Tensor"),
@@ -538,9 +549,9 @@ def test_column_sum_loses_nothing_in_long_columns(device):
 
 
 def test_wrong_column_sums():
-    with pytest.raises(ValueError, match="(x|out|sum): "):
+    with pytest.raises(ValueError, match="^x: has no axis"):
         fuseline.column_sum(torch.tensor(1.0))
-    with pytest.raises(ValueError, match="out: "):
+    with pytest.raises(ValueError, match=r"^out: shape is \(3\); accepted: \(4\), an element for each column$"):
         fuseline.column_sum(torch.ones(3, 4), out=torch.ones(3))
     with pytest.raises(TypeError, match="out: dtype"):
         fuseline.column_sum(torch.ones(3, 4), out=torch.ones(4).half())
