@@ -43,18 +43,25 @@ class JaxAdapter(GenericAdapter):
                 )
         if lead.__dlpack_device__()[0] not in _dlpack.GPU_DEVICE_TYPES:
             return super().compute(kernel, inputs, scalars, results, None, {}, dtype)
-        outputs = [self._empty(inputs[result.like], kernel.form(result, inputs), dtype) for result in results]
+        outputs = [self._empty(kernel, inputs, result, dtype) for result in results]
         launch = _Launch(kernel, inputs, scalars, results, outputs)
         return self._jax.block_until_ready([self._import(_Result(launch, output)) for output in outputs])
 
-    def _empty(self, like, form, dtype):
+    def _empty(self, kernel, inputs, result, dtype):
         """A new array of JAX's; see `empty`, which is for what C reads."""
+        like, form = inputs[result.like], kernel.form(result, inputs)
         shape = like.shape
         if form is UNPACKED and shape:
             shape = (*shape[:-1], shape[-1] // 2)
         elif form is COLUMNS:
             shape = shape[-1:]
-        return self._jax.numpy.empty_like(like, NAMES.get(dtype), shape)
+        name = NAMES.get(dtype, like.dtype.name)
+        if name == "float64" and not self._jax.config.jax_enable_x64:  # JAX would make it float32
+            raise _errors.DTypeError(
+                f"dtype: is float64, but {kernel.inputs[result.like].name} is {like.dtype.name}; accepted: the same "
+                "dtype, or float32 with a 16-bit type"
+            )
+        return self._jax.numpy.empty_like(like, name, shape)
 
     def as_dtype(self, dtype):
         try:
