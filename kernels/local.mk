@@ -1,7 +1,7 @@
 # Device code: per operator and pair of dtypes (of operands, of result) one image for each kind of target, so that a first call loads no more than it needs.
 #
 #     kernels/<operator>-<dtypes>.hipfb     all AMD targets, in a bundle that AMD's runtime picks from
-#     kernels/<operator>-<dtypes>.ptx_75    PTX, for compute capability 7.5 and newer
+#     kernels/<operator>-<dtypes>.ptx_75    PTX, for compute capability 7.5 and newer; ptx_80 where bfloat16 takes part
 #     kernels/<operator>-<dtypes>.sm_90     machine code for 9.0, where --with-cuda-targets asks for it
 #
 # <dtypes> is "bfloat16", or "bfloat16_float32" where the result's dtype is another. The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
@@ -16,7 +16,12 @@ REDUCTIONS = column_sum
 gpu_modules = $(foreach operator,$(OPERATORS),$(same_dtypes:%=kernels/$(operator)-%)) \
 	$(foreach operator,$(filter-out $(REDUCTIONS),$(OPERATORS)),$(mixed_dtypes:%=kernels/$(operator)-%))
 hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb))
-ptx_images = $(foreach number,$(PTX_TARGETS),$(gpu_modules:%=%.ptx_$(number)))
+# PTX for newer capabilities than the first differs by one instruction, which rounds to bfloat16.
+ptx_base = $(firstword $(PTX_TARGETS))
+ptx_newer = $(filter-out $(ptx_base),$(PTX_TARGETS))
+bfloat16_modules = $(foreach module,$(gpu_modules),$(if $(findstring bfloat16,$(module)),$(module)))
+ptx_images = $(if $(ptx_base),$(gpu_modules:%=%.ptx_$(ptx_base))) \
+	$(foreach number,$(ptx_newer),$(bfloat16_modules:%=%.ptx_$(number)))
 sm_images = $(foreach number,$(CUDA_TARGETS),$(gpu_modules:%=%.sm_$(number)))
 gpu_images = $(hip_images) $(ptx_images) $(sm_images)
 
@@ -54,9 +59,11 @@ $(hip_images): Makefile
 $(ptx_images): Makefile
 	$(verbose_ptx)$(MKDIR_P) $(@D) && $(ptx_compile) --cuda-gpu-arch=sm_$(image_number) $(image_compile)
 
-# Machine code is assembled from the first PTX there is.
+# Machine code is assembled from the newest PTX that it runs.
 $(sm_images): Makefile $(ptx_images)
-	$(verbose_ptxas)$(PTXAS) -arch=sm_$(image_number) -o $@.tmp $(basename $@).ptx_$(firstword $(PTX_TARGETS)) && mv $@.tmp $@
+	$(verbose_ptxas)newest=$(ptx_base); for number in $(ptx_newer); do \
+	    test $$number -gt $(image_number) || test ! -f $(basename $@).ptx_$$number || newest=$$number; done; \
+	$(PTXAS) -arch=sm_$(image_number) -o $@.tmp $(basename $@).ptx_$$newest && mv $@.tmp $@
 
 # What an image was made from, its compiler writes beside it.
 -include $(gpu_images:%=%.d)

@@ -109,7 +109,7 @@ AC_DEFUN([FUSELINE_GPU], [
     [], [with_hip_targets=yes])
   AC_ARG_WITH([ptx],
     [AS_HELP_STRING([--with-ptx=LIST],
-       [compute capabilities to build PTX for, which newer devices run too, or "no" (default: 75)])],
+       [compute capabilities to build PTX for, which newer devices run too, or "no", lowest first (default: 75,80)])],
     [], [with_ptx=yes])
   AC_ARG_WITH([cuda-targets],
     [AS_HELP_STRING([--with-cuda-targets=LIST],
@@ -168,7 +168,7 @@ another)])])
   fuseline_ptx_compiler= fuseline_ptx_targets=
   AS_IF([test "$with_ptx" != no], [
     fuseline_wanted=`fuseline_fn_list "$with_ptx"`
-    AS_IF([test "$with_ptx" = yes], [fuseline_wanted=75])
+    AS_IF([test "$with_ptx" = yes], [fuseline_wanted="75 80"])
     AC_CACHE_CHECK([for a compiler that emits PTX for $fuseline_wanted], [fuseline_cv_ptx_compiler], [
       fuseline_cv_ptx_compiler=none
       AS_IF([test -n "$PTXCC"], [fuseline_compilers=$PTXCC], [fuseline_compilers=`fuseline_fn_compilers`])
@@ -193,7 +193,7 @@ another)])])
   AC_SUBST([PTX_VERSION])
   AC_SUBST([PTX_TARGETS])
 
-  # Machine code for NVIDIA: assembled from the first PTX.
+  # Machine code for NVIDIA: assembled from PTX.
   fuseline_cuda_targets=
   AS_IF([test "$with_cuda_targets" != no && test "$with_cuda_targets" != yes], [
     fuseline_cuda_targets=`fuseline_fn_list "$with_cuda_targets"`
