@@ -137,7 +137,7 @@ def main():
     device = options.device or choose_device()
     where = torch.cuda.get_device_name() if device.startswith("cuda") else "the CPU"
     if device == "cpu":
-        torch.set_num_threads(1)  # a network this small gains nothing from threads, and waits for them on a busy machine
+        torch.set_num_threads(1)  # so small a network gains nothing from threads, and waits for them on a busy machine
     data = load_data(device)
     print(f"Handwritten digits: {len(data[2])} to train with, {len(data[3])} to test with, on {where}")
     runs = []
