@@ -105,3 +105,43 @@ def test_included_requirements_count(ask, ours, tmp_path):
     (tmp_path / "b.txt").write_text("second>=1\n")
     status, output = ask(os.path.join(ours, "bin", "python"), "met", str(tmp_path / "a.txt"))
     assert (status, output.splitlines()) == (1, ["second>=1", "first"])
+
+
+def test_environment_is_kept_while_it_is_whole_and_remade_when_it_is_not(shell, tmp_path, environment_with_pip, root):
+    """An environment made by half, one whose Python is gone, and one that was moved are remade; a whole one is kept."""
+    (tmp_path / "scripts").symlink_to(os.path.join(root, "scripts"))
+    (tmp_path / "requirements.txt").write_text("pip\n")
+    mark = tmp_path / ".venv" / "mark"
+
+    def prepare():
+        code = f'python=$(base_python); prepare_python "$root/logs" "$python" {tmp_path}/requirements.txt'
+        # A Python of its own, so that what is installed beside this one does not count.
+        python = os.path.join(environment_with_pip, "bin", "python")
+        result = shell(code, "steps", "packages", "python", FUSELINE_PYTHON=python, FUSELINE_TORCH="")
+        assert result.returncode == 0, result.stdout + result.stderr
+        kept = mark.exists()
+        mark.write_text("")
+        return kept
+
+    assert not prepare()
+    assert prepare()
+    os.remove(tmp_path / ".venv" / "fuseline-environment")
+    assert not prepare()
+    os.remove(tmp_path / ".venv" / "bin" / "python")
+    assert not prepare()
+    record = tmp_path / ".venv" / "fuseline-environment"
+    record.write_text(record.read_text().replace(f"folder={tmp_path}", "folder=/elsewhere"))
+    assert not prepare()
+    assert prepare()
+
+
+def test_python_in_our_own_environment_is_refused(shell, tmp_path):
+    result = shell("base_python", "steps", "packages", "python", FUSELINE_PYTHON=f"{tmp_path}/.venv/bin/python")
+    assert result.returncode == 1
+    assert "cannot be in it" in result.stderr
+
+
+def test_python_that_is_not_there_is_refused(shell):
+    result = shell("base_python", "steps", "packages", "python", FUSELINE_PYTHON="/nowhere/python")
+    assert result.returncode == 1
+    assert "not a program" in result.stderr
