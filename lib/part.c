@@ -56,6 +56,9 @@ fuseline_status fl_part_per_column(struct fl_tensor *view, enum fl_part part, co
                        part == FL_WHOLE ? "" : " of gate and up");
     }
     stride = view->strides[0];
+    if (columns > 1 && stride != view->step)
+        return fl_fail(FUSELINE_ERROR_LAYOUT, "%s: strides are (%" PRId64 "); accepted: (1); copy it to a contiguous tensor",
+                       view->name, stride / view->step);
     view->ndim = like->ndim;
     view->count = like->count;
     memcpy(view->shape, like->shape, (size_t)like->ndim * sizeof like->shape[0]);

@@ -86,7 +86,7 @@ static int walkable(const struct axis *axes, int left, const struct fl_tensor *c
     for (int k = 0; k < count; k++) {
         int is_output = k >= count - outputs;
         int64_t step = axes[0].stride[k], width;
-        if (step != operands[k]->step && (is_output || step != 0))
+        if (step != 1 && step != operands[k]->step && (is_output || step != 0))
             return 0;
         if (__builtin_mul_overflow(axes[0].extent, step, &width) || (left == 2 && axes[1].stride[k] < (is_output ? width : 0)))
             return 0;
@@ -239,22 +239,13 @@ fuseline_status fl_plan(const struct fl_tensor *const *operands, int inputs, int
     return check_overlap(present, count, outputs, footprints, arguments);
 }
 
-static fuseline_status reduction_error(const struct fl_tensor *tensor)
-{
-    char strides[256], shape[256];
-    return fl_fail(FUSELINE_ERROR_LAYOUT,
-                   "%s: strides are %s for shape %s; accepted: a contiguous last dimension and one stride between rows; copy it "
-                   "to a contiguous tensor",
-                   tensor->name, fl_extents_text(tensor->strides, tensor->ndim, strides, sizeof strides),
-                   fl_extents_text(tensor->shape, tensor->ndim, shape, sizeof shape));
-}
-
 fuseline_status fl_plan_reduction(const struct fl_tensor *x, const struct fl_tensor *result, struct fl_arguments *arguments)
 {
     const struct fl_tensor *both[] = {x, result};
     struct axis axes[FL_NDIM_MOST + 1];
     struct fl_tensor rows = *x; /* x without its columns: one of its elements for each row */
     const struct fl_tensor *one = &rows;
+    char strides[256], shape[256];
     int last = x->ndim - 1;
 
     FL_TRY(check_agreement(both, 2));
@@ -264,14 +255,16 @@ fuseline_status fl_plan_reduction(const struct fl_tensor *x, const struct fl_ten
     if (x->count > 0) { /* else strides mean nothing */
         int left = collapse(&one, 1, axes);
         if (left > 1 || (left == 1 && axes[0].stride[0] < 0) || (x->strides[last] != 1 && x->shape[last] != 1))
-            return reduction_error(x);
+            return fl_fail(FUSELINE_ERROR_LAYOUT,
+                           "%s: strides are %s for shape %s; accepted: a contiguous last dimension and one stride between rows; "
+                           "copy it to a contiguous tensor",
+                           x->name, fl_extents_text(x->strides, x->ndim, strides, sizeof strides),
+                           fl_extents_text(x->shape, x->ndim, shape, sizeof shape));
         if (left == 1) {
             arguments->rows = axes[0].extent;
             arguments->row_stride[0] = axes[0].stride[0];
         }
     }
-    if (result->strides[last] != 1 && result->shape[last] > 1)
-        return reduction_error(result);
     if (x->count > 0 && x->data + x->lowest < result->data + result->highest &&
         result->data + result->lowest < x->data + x->highest)
         return fl_fail(FUSELINE_ERROR_OVERLAP, "%s: overlaps %s in memory; accepted: memory apart from it", result->name,

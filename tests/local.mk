@@ -52,9 +52,11 @@ EXTRA_DIST += tests/tap.sh $(script_tests)
 
 if HAVE_CMOCKA
 C_TESTS = \
+	tests/test_column_sum \
 	tests/test_convert \
 	tests/test_errors \
 	tests/test_exchange \
+	tests/test_gated \
 	tests/test_ownership \
 	tests/test_plan \
 	tests/test_select \
@@ -63,6 +65,10 @@ C_TESTS = \
 	tests/test_variants
 check_PROGRAMS += $(C_TESTS)
 TESTS += $(C_TESTS)
+
+tests_test_column_sum_CPPFLAGS = $(tests_cppflags)
+tests_test_column_sum_CFLAGS = $(tests_cflags)
+tests_test_column_sum_LDADD = $(tests_internal_libs)
 
 tests_test_convert_CPPFLAGS = $(tests_cppflags)
 tests_test_convert_CFLAGS = $(tests_cflags)
@@ -75,6 +81,10 @@ tests_test_errors_LDADD = $(tests_libs)
 tests_test_exchange_CPPFLAGS = $(tests_cppflags)
 tests_test_exchange_CFLAGS = $(tests_cflags)
 tests_test_exchange_LDADD = $(tests_internal_libs)
+
+tests_test_gated_CPPFLAGS = $(tests_cppflags)
+tests_test_gated_CFLAGS = $(tests_cflags)
+tests_test_gated_LDADD = $(tests_internal_libs)
 
 tests_test_ownership_CPPFLAGS = $(tests_cppflags)
 tests_test_ownership_CFLAGS = $(tests_cflags)

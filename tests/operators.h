@@ -184,7 +184,7 @@ static inline long double relu_value(long double x, double beta)
 static inline long double relu_slope(long double x, double beta)
 {
     (void)beta;
-    return isnan(x) ? x : x > 0;
+    return x <= 0 ? 0 : 1; /* of nan too, as torch.relu has it */
 }
 
 static inline long double relu2_value(long double x, double beta)
