@@ -374,11 +374,14 @@ def test_vmap(device, form):
     torch.testing.assert_close(torch.vmap(one, (*(1 for _ in moved), None), 1)(*moved, bias), whole.movedim(0, 1))
     every = tuple(range(len(arrays)))
     grad = torch.func.grad(lambda *given: one(*given).sum(), argnums=every)
-    for mine, other in zip(
-        torch.vmap(grad, (*dims, 0))(*inputs, biases),
-        zip(*(grad(*(array[k] for array in inputs), biases[k]) for k in range(2))),
-    ):
-        torch.testing.assert_close(mine, torch.stack(other))
+    for in_dim, given in ((0, biases), (None, bias)):  # one bias for all, too, has a gradient for each
+        single = [grad(*(array[k] for array in inputs), biases[k] if in_dim == 0 else bias) for k in range(2)]
+        for mine, other in zip(torch.vmap(grad, (*dims, in_dim))(*inputs, given), zip(*single)):
+            torch.testing.assert_close(mine, torch.stack(other))
+    x = inputs[0]
+    for dim in range(3):
+        expected = torch.stack([fuseline.column_sum(part) for part in x.unbind(dim)])
+        torch.testing.assert_close(torch.vmap(fuseline.column_sum, in_dims=dim)(x), expected)
 
 
 @transforms

@@ -41,11 +41,15 @@ class JaxAdapter(GenericAdapter):
                     f"{operand.name} is on {_device(array)}, but {lead_name} is on {_device(lead)}; "
                     "accepted: one device"
                 )
-        if lead.__dlpack_device__()[0] not in _dlpack.GPU_DEVICE_TYPES:
+        if not self._is_on_gpu(lead):
             return super().compute(kernel, inputs, scalars, results, None, {}, dtype)
         outputs = [self._empty(kernel, inputs, result, dtype) for result in results]
         launch = _Launch(kernel, inputs, scalars, results, outputs)
         return self._jax.block_until_ready([self._import(_Result(launch, output)) for output in outputs])
+
+    @staticmethod
+    def _is_on_gpu(array):
+        return array.__dlpack_device__()[0] in _dlpack.GPU_DEVICE_TYPES
 
     def _empty(self, kernel, inputs, result, dtype):
         """A new array of JAX's; see `empty`, which is for what C reads."""
