@@ -1,0 +1,34 @@
+/*
+ * Large pages for what is about to be written. A large output is often fresh from the system, which then makes each of its pages at
+ * the first write: with pages of 4 KiB that takes several times as long as the kernel itself.
+ */
+#ifndef FL_CPU_PAGES_H
+#define FL_CPU_PAGES_H
+
+#include <errno.h>
+#include <stdint.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+/* Below this a call to the system costs more than it may save. */
+#define FL_LARGE_OUTPUT (1 << 22)
+
+/* A hint only: memory that is there already, or of a kind that has no large pages, stays as it is. */
+static inline void fl_expect_writes(void *data, int64_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    if (bytes >= FL_LARGE_OUTPUT) {
+        int before = errno;
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)data + page - 1) & ~(page - 1);
+        uintptr_t end = ((uintptr_t)data + (uintptr_t)bytes) & ~(page - 1);
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+        errno = before;
+    }
+#else
+    (void)data, (void)bytes;
+#endif
+}
+
+#endif
