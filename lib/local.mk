@@ -20,7 +20,6 @@ core_sources = \
 	lib/tensor.c lib/tensor.h \
 	lib/text.c lib/text.h \
 	lib/cpu/cpu.h \
-	lib/cpu/pages.h \
 	lib/cpu/run.c \
 	lib/cpu/select.h \
 	lib/cpu/variant.h \

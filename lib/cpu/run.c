@@ -5,7 +5,6 @@
 #include <omp.h>
 #endif
 
-#include "pages.h"
 #include "select.h"
 
 /* Elements that one thread should at least have: below this, waking another costs more than it saves. */
@@ -69,17 +68,6 @@ static void run_share(const struct fl_operator *op, struct fl_types types, const
         run_range(op, types, arguments, parameters, first, count);
 }
 
-/* Prepares the outputs' memory, where most of what they span is written. */
-static void expect_writes(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments)
-{
-    for (int k = op->inputs; k < op->inputs + op->outputs; k++) {
-        int64_t elements = arguments->rows * arguments->columns;
-        int64_t span = (arguments->rows - 1) * arguments->row_stride[k] + arguments->columns * arguments->column_stride[k];
-        if (span / 2 <= elements)
-            fl_expect_writes(arguments->data[k], span * fl_dtype_size[fl_operand_type(op, types, k)]);
-    }
-}
-
 fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, int device_id,
                            const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
 {
@@ -87,8 +75,6 @@ fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, 
     int64_t shared = op->kind == FL_REDUCTION_KIND ? arguments->columns : elements;
     (void)device_id, (void)parameters_size, (void)stream;
 
-    if (op->kind != FL_REDUCTION_KIND)
-        expect_writes(op, types, arguments);
 #ifdef _OPENMP
     if (elements >= 2 * ELEMENTS_PER_THREAD) {
         static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,7 +1,6 @@
 """Shapes and strides of PyTorch tensors: the same numbers as for contiguous copies, and no needless copies."""
 
 import itertools
-import os
 
 import pytest
 import torch
@@ -272,33 +271,3 @@ def test_rows_side_by_side_do_not_overlap(device):
 def test_wrong_out(out, message):
     with pytest.raises((ValueError, TypeError), match=message):
         fuseline.swish(torch.ones(3), out=out)
-
-
-def flags_of_memory(tensor):
-    """The system's flags of the pages that hold a tensor's middle."""
-    middle = tensor.data_ptr() + tensor.numel() * tensor.element_size() // 2
-    within = False
-    with open("/proc/self/smaps") as mappings:
-        for line in mappings:
-            first = line.split()[0]
-            if "-" in first:
-                begin, end = (int(bound, 16) for bound in first.split("-"))
-                within = begin <= middle < end
-            elif within and first == "VmFlags:":
-                return line.split()[1:]
-    return []
-
-
-@pytest.mark.skipif(not os.path.exists("/sys/kernel/mm/transparent_hugepage"), reason="no large pages here")
-def test_large_results_lie_in_large_pages():
-    """Or the system would take longer to make their pages than the kernel to fill them."""
-    x = normal(1 << 22)
-    if not flags_of_memory(x):
-        pytest.skip("the system does not tell")
-    assert "hg" in flags_of_memory(fuseline.swish(x))
-    packed = fuseline.swiglu_backward(x[: 1 << 21].view(2048, 1024), x.view(2048, 2048))
-    assert "hg" in flags_of_memory(packed)
-    small = normal(1 << 18)
-    sparse = torch.zeros(1 << 14, 1 << 10)
-    fuseline.swish(small.view(1 << 14, 16), out=sparse[:, :16])
-    assert "hg" not in flags_of_memory(sparse)
