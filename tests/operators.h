@@ -116,9 +116,12 @@ static inline long double swish_slope(long double x, double beta)
     return swish_slope_in_long_double((double)x, beta);
 }
 
-/* The normal distribution function, by erfc of -x / sqrt(2), the argument's rounding put right. */
+/* The normal distribution function, by erfc of -x / sqrt(2), the argument's rounding put right. Far from 0 there is nothing to put
+ * right, and the parts of the product may lie beyond all numbers where long double is computed in double. */
 static inline long double normal_distribution(long double x)
 {
+    if (fabsl(x) > 1000)
+        return x > 0;
     struct exact z = exact_product(x, -0x1.6a09e667f3bcdp-1L);
     z.error += x * 0x1.bdd3413b26456p-55L;
     return (erfcl(z.value) - 1.128379167095512573896L * expl(-z.value * z.value) * z.error) / 2;
@@ -171,8 +174,9 @@ static inline long double gelu_tanh_slope(long double x, double beta)
     (void)beta;
     if (fabsl(x) > TANH_FORM_MOST)
         return x > 0;
-    long double e = exp_minus(tanh_argument(x)), s = 1 / (1 + e);
-    return s * (1 + x * (1.5957691216057307117598L + 0.214064448817800746329L * x * x) * e * s);
+    struct exact z = tanh_argument(x), minus_z = {-z.value, -z.error};
+    long double s = 1 / (1 + exp_minus(z)), rest = 1 / (1 + exp_minus(minus_z));
+    return s * (1 + x * (1.5957691216057307117598L + 0.214064448817800746329L * x * x) * rest);
 }
 
 static inline long double relu_value(long double x, double beta)
