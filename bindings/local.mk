@@ -3,6 +3,7 @@ python_package = \
 	bindings/python/fuseline/__init__.py \
 	bindings/python/fuseline/__main__.py \
 	bindings/python/fuseline/_adapter.py \
+	bindings/python/fuseline/_builtin.py \
 	bindings/python/fuseline/_call.py \
 	bindings/python/fuseline/_cupy.py \
 	bindings/python/fuseline/_dlpack.py \

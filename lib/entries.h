@@ -1,7 +1,7 @@
 /*
  * The public entries of an operator, written once for all operators.
  *
- * FL_UNARY_ENTRIES(family, scalars, values) and FL_GATED_ENTRIES(family, scalars, values) define the eight functions that
+ * FL_UNARY_ENTRIES(family, scalars, values, items) and FL_GATED_ENTRIES(...) define the eight functions that
  * include/fuseline/<family>.h declares: forward and backward, each borrowing, _managed, _versioned and _objects. The
  * operator's file supplies
  *
@@ -9,7 +9,8 @@
  *
  * which checks the scalars and fills the parameters for both precisions.
  *
- * scalars and values stand in parentheses and end in a comma: (double beta, ) and (beta, ); () where there are none.
+ * scalars, values and items stand in parentheses and end in a comma: (double beta, ), (beta, ) and (numbers[0], ), which is where
+ * callers with arrays put it; () where there are none. A gated unit's first item is number 1, after the packing.
  */
 #ifndef FL_ENTRIES_H
 #define FL_ENTRIES_H
@@ -40,8 +41,8 @@
     fuseline_status ready = family##_prepare(FL_UNPACK values & prepared)
 
 /*
- * One kernel's four entries. inputs(T) and outputs(T) declare the tensors as pointers to T, `all` lists them; `finish` completes
- * the call, given which tensors are there.
+ * One kernel's four public entries. inputs(T) and outputs(T) declare the tensors as pointers to T, `all` lists them; `finish`
+ * completes the call, given which tensors are there.
  */
 #define FL_ENTRIES(kernel, family, scalars, values, inputs, outputs, all, finish, ...)                                           \
     fuseline_status fuseline_##kernel(inputs(const DLTensor), FL_UNPACK scalars void *stream, outputs(DLTensor))                 \
@@ -74,29 +75,47 @@
         return fl_run_objects(&call, api, (void *[]){FL_UNPACK all});                                                            \
     }
 
+/*
+ * The borrowing entry with its arguments in arrays, for callers that have them so. `arguments` are those of the public one, out of
+ * `tensors`, `numbers` and `stream`.
+ */
+#define FL_ARRAY_ENTRY(kernel, arguments)                                                                                        \
+    fuseline_status fl_##kernel##_array(const DLTensor *const *tensors, const double *numbers, void *stream);                    \
+    fuseline_status fl_##kernel##_array(const DLTensor *const *tensors, const double *numbers, void *stream)                     \
+    {                                                                                                                            \
+        (void)numbers;                                                                                                           \
+        return fuseline_##kernel arguments;                                                                                      \
+    }
+
 /* y = a(x); dx = dy * a'(x). */
 #define FL_DECLARE_X(T)    T *x
 #define FL_DECLARE_DY_X(T) T *dy, T *x
 #define FL_DECLARE_Y(T)    T *y
 #define FL_DECLARE_DX(T)   T *dx
-#define FL_UNARY_ENTRIES(family, scalars, values)                                                                                \
+#define FL_UNARY_ENTRIES(family, scalars, values, items)                                                                         \
     FL_ENTRIES(family##_forward, family, scalars, values, FL_DECLARE_X, FL_DECLARE_Y, (x, y), FUSELINE_OK, .tensors = 2,         \
                .outputs = 1, .names = {"x", "y"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}})                                     \
     FL_ENTRIES(family##_backward, family, scalars, values, FL_DECLARE_DY_X, FL_DECLARE_DX, (dy, x, dx), FUSELINE_OK,             \
-               .tensors = 3, .outputs = 1, .names = {"dy", "x", "dx"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}, {2, FL_WHOLE}})
+               .tensors = 3, .outputs = 1, .names = {"dy", "x", "dx"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}, {2, FL_WHOLE}}) \
+    FL_ARRAY_ENTRY(family##_forward, (tensors[0], FL_UNPACK items stream, (DLTensor *)tensors[1]))                               \
+    FL_ARRAY_ENTRY(family##_backward, (tensors[0], tensors[1], FL_UNPACK items stream, (DLTensor *)tensors[2]))
 
 /* y = a(gate) * up and its gradients, in the forms that fl_gated_forward and fl_gated_backward tell apart. */
 #define FL_DECLARE_GATED(T)          T *gate, T *up, T *bias
 #define FL_DECLARE_DY_GATED(T)       T *dy, T *gate, T *up, T *bias
 #define FL_DECLARE_GATED_GRADIENT(T) T *dgate, T *dup
-#define FL_GATED_ENTRIES(family, scalars, values)                                                                                \
+#define FL_GATED_ENTRIES(family, scalars, values, items)                                                                         \
     FL_ENTRIES(family##_forward, family, (fuseline_packing packing, FL_UNPACK scalars), values, FL_DECLARE_GATED, FL_DECLARE_Y,  \
                (gate, up, bias, y), fl_gated_forward(&call, FL_IS_PLAIN, up != NULL, bias != NULL, packing), .tensors = 4,       \
                .outputs = 1, .names = {"gate", "up", "bias", "y"})                                                               \
     FL_ENTRIES(family##_backward, family, (fuseline_packing packing, FL_UNPACK scalars), values, FL_DECLARE_DY_GATED,            \
                FL_DECLARE_GATED_GRADIENT, (dy, gate, up, bias, dgate, dup),                                                      \
                fl_gated_backward(&call, FL_IS_PLAIN, up != NULL, bias != NULL, dup != NULL, packing), .tensors = 6,              \
-               .outputs = 2, .names = {"dy", "gate", "up", "bias", "dgate", "dup"})
+               .outputs = 2, .names = {"dy", "gate", "up", "bias", "dgate", "dup"})                                              \
+    FL_ARRAY_ENTRY(family##_forward, (tensors[0], tensors[1], tensors[2], (fuseline_packing)numbers[0], FL_UNPACK items stream,  \
+                                      (DLTensor *)tensors[3]))                                                                   \
+    FL_ARRAY_ENTRY(family##_backward, (tensors[0], tensors[1], tensors[2], tensors[3], (fuseline_packing)numbers[0],             \
+                                       FL_UNPACK items stream, (DLTensor *)tensors[4], (DLTensor *)tensors[5]))
 
 #define FL_IS_PLAIN (isinf(prepared.in_double.limit) && prepared.in_double.offset == 0)
 

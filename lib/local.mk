@@ -15,6 +15,7 @@ core_sources = \
 	lib/ownership.c \
 	lib/part.c lib/part.h \
 	lib/plan.c lib/plan.h \
+	lib/python.c \
 	lib/rate.c lib/rate.h \
 	lib/status.c lib/status.h \
 	lib/tensor.c lib/tensor.h \

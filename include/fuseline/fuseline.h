@@ -13,6 +13,7 @@
 #include <fuseline/gelu.h>
 #include <fuseline/gelu_tanh.h>
 #include <fuseline/info.h>
+#include <fuseline/python.h>
 #include <fuseline/reglu.h>
 #include <fuseline/relu2.h>
 #include <fuseline/status.h>

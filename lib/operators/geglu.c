@@ -13,4 +13,4 @@ static fuseline_status geglu_prepare(struct geglu_parameters *prepared)
     return FUSELINE_OK;
 }
 
-FL_GATED_ENTRIES(geglu, (), ())
+FL_GATED_ENTRIES(geglu, (), (), ())

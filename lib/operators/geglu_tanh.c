@@ -13,4 +13,4 @@ static fuseline_status geglu_tanh_prepare(struct geglu_tanh_parameters *prepared
     return FUSELINE_OK;
 }
 
-FL_GATED_ENTRIES(geglu_tanh, (), ())
+FL_GATED_ENTRIES(geglu_tanh, (), (), ())

@@ -16,4 +16,4 @@ static fuseline_status gelu_prepare(struct gelu_parameters *prepared)
     return FUSELINE_OK;
 }
 
-FL_UNARY_ENTRIES(gelu, (), ())
+FL_UNARY_ENTRIES(gelu, (), (), ())

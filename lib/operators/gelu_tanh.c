@@ -27,4 +27,4 @@ static fuseline_status gelu_tanh_prepare(struct gelu_tanh_parameters *prepared)
     return FUSELINE_OK;
 }
 
-FL_UNARY_ENTRIES(gelu_tanh, (), ())
+FL_UNARY_ENTRIES(gelu_tanh, (), (), ())

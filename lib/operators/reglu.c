@@ -13,4 +13,4 @@ static fuseline_status reglu_prepare(struct reglu_parameters *prepared)
     return FUSELINE_OK;
 }
 
-FL_GATED_ENTRIES(reglu, (), ())
+FL_GATED_ENTRIES(reglu, (), (), ())

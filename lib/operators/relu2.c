@@ -9,4 +9,4 @@ static fuseline_status relu2_prepare(struct relu2_parameters *prepared)
     return FUSELINE_OK;
 }
 
-FL_UNARY_ENTRIES(relu2, (), ())
+FL_UNARY_ENTRIES(relu2, (), (), ())

@@ -16,4 +16,5 @@ static fuseline_status swiglu_prepare(double beta, double limit, double offset, 
     return fl_swish_prepare(beta, &prepared->in_float.activation, &prepared->in_double.activation);
 }
 
-FL_GATED_ENTRIES(swiglu, (double beta, double limit, double offset, ), (beta, limit, offset, ))
+FL_GATED_ENTRIES(swiglu, (double beta, double limit, double offset, ), (beta, limit, offset, ),
+                 (numbers[1], numbers[2], numbers[3], ))

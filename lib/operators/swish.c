@@ -21,4 +21,4 @@ static fuseline_status swish_prepare(double beta, struct swish_parameters *prepa
     return fl_swish_prepare(beta, &prepared->in_float, &prepared->in_double);
 }
 
-FL_UNARY_ENTRIES(swish, (double beta, ), (beta, ))
+FL_UNARY_ENTRIES(swish, (double beta, ), (beta, ), (numbers[0], ))

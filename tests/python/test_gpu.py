@@ -9,7 +9,6 @@ import torch
 import fuseline
 import reference
 from conftest import has_gpu, needs_gpu
-from fuseline import _call
 
 pytestmark = needs_gpu
 
@@ -17,14 +16,10 @@ GPUS = torch.cuda.device_count() if has_gpu() else 0
 two_gpus = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 
 
-@pytest.fixture(params=["exchange", "described"])
-def way(request, monkeypatch):
-    fuseline.swish(torch.ones(1, device="cuda"))
-    adapter = _call._made["torch"]
-    if request.param == "described":
-        monkeypatch.setattr(adapter, "exchange", None)
-    elif adapter.exchange is None:
-        pytest.skip("this PyTorch has no exchange table")
+@pytest.fixture
+def way(torch_way):
+    """The tests that take it run by each way to C that PyTorch has."""
+    return torch_way
 
 
 def needs_bytes(count):

@@ -39,7 +39,7 @@ def c_kind(declared):
     """What kind of value a C declaration passes."""
     if "*" in declared:
         return "pointer"
-    for word in ("double", "uint64_t", "size_t", "fuseline_status", "fuseline_packing", "void"):
+    for word in ("double", "uint64_t", "ptrdiff_t", "size_t", "fuseline_status", "fuseline_packing", "void"):
         if word in declared:
             return {"fuseline_status": "enum", "fuseline_packing": "enum"}.get(word, word)
     raise AssertionError(declared)
@@ -49,6 +49,7 @@ def ctypes_kind(kind):
     if kind is None:
         return "void"
     known = {ctypes.c_double: "double", ctypes.c_size_t: "size_t", ctypes.c_int: "enum"}
+    known[ctypes.c_ssize_t] = "ptrdiff_t"
     if kind in known:
         return known[kind]
     assert kind in (ctypes.c_void_p, ctypes.c_char_p, ctypes.py_object) or hasattr(kind, "contents"), kind

@@ -4,7 +4,7 @@ import importlib
 import numbers
 import sys
 
-from . import _errors, _generic
+from . import _builtin, _errors, _generic
 from ._adapter import wrong_object
 
 # type -> adapter, filled as types are met. Frameworks are looked up among the loaded modules, never imported:
@@ -40,6 +40,21 @@ def _find(name, array):
         adapter.check_kind(name, array)
     _adapters[type(array)] = adapter
     return adapter
+
+
+def function_of(kernel):
+    """A function that runs a kernel on arrays of any library that an adapter is for.
+
+    Its arguments, all by position: the kernel's inputs, None for an optional one that is absent; its scalars; ``out``
+    and ``dtype``, as ``call`` has them.
+    """
+    inputs, scalars = len(kernel.inputs), len(kernel.scalars)
+
+    def fallback(*arguments):
+        taken = inputs + scalars
+        return call(kernel, arguments[:inputs], arguments[inputs:taken], *arguments[taken:])
+
+    return _builtin.call_function(kernel, fallback)
 
 
 def call(kernel, inputs, scalars, out, dtype=None):

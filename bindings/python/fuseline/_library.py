@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sys
-from ctypes import c_char_p, c_int, c_size_t, c_uint64, c_void_p, py_object
+from ctypes import c_char_p, c_int, c_size_t, c_ssize_t, c_uint64, c_void_p, py_object
 
 from . import _errors
 from ._dlpack import DLTensor
@@ -31,6 +31,13 @@ def _prototypes():
         "fuseline_tensor_release": (None, (c_void_p,)),
         "fuseline_capsule_destructor": (None, (c_void_p,)),
         "fuseline_set_capsule_functions": (None, (c_void_p, c_void_p)),
+        "fuseline_python_set_functions": (c_int, (c_void_p, c_size_t)),
+        "fuseline_python_set_torch": (c_int, (c_void_p, c_size_t)),
+        "fuseline_python_ready": (c_int, (c_void_p, c_size_t)),
+        # Only Python itself calls these, as built-in functions.
+        "fuseline_python_call": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
+        "fuseline_python_forward": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
+        "fuseline_python_backward": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
     }
     for kernel in KERNELS.values():
         inputs, outputs = len(kernel.inputs), len(kernel.outputs)

@@ -9,7 +9,7 @@ import ctypes
 import sys
 import warnings
 
-from . import _dlpack, _errors
+from . import _builtin, _dlpack, _errors
 from ._adapter import Adapter, type_name, unsupported_dtype, wrong_dtype, wrong_object
 from ._kernels import COLUMNS, KERNELS, SAME, UNPACKED
 from ._tensor import DTYPES
@@ -38,51 +38,25 @@ class TorchAdapter(Adapter):
         self._dtypes = _dtypes(torch)
         self._results = [getattr(torch, name) for name in DTYPES]
         self._readable_types = {torch.Tensor, torch.nn.Parameter}
-        self._apply = _make_function(torch, self)
+        self._apply = _make_functions(torch, self)
         # The address of the exchange table; None where there is none, or where it does not do what it should.
         self.exchange = _working_exchange(torch, self)
+        self.serve_by_c(True)
+
+    def serve_by_c(self, is_wanted):
+        """Whether C serves ordinary calls by itself, before they come here; it does where it can."""
+        transforms = getattr(self._torch._C, "_are_functorch_transforms_active", None) or _never
+        _builtin.serve_torch(self._torch, self.exchange if is_wanted else None, transforms, _Wrapped)
 
     # --- differentiation ---
 
     def call(self, kernel, inputs, scalars, out=None, dtype=None, wanted=None):
-        # Ordinary tensors without gradients take the short way. Whatever is not quite ordinary goes through the checks
-        # below, which either serve it or say what is wrong.
-        if out is None and dtype is None and self.exchange is not None and self._forward_ad._current_level < 0:
-            for tensor in inputs:
-                if tensor is not None and (type(tensor) not in self._readable_types or tensor.requires_grad):
-                    break
-            else:
-                result = self._quick(kernel, inputs, scalars, None, wanted)
-                if result is not None:
-                    return result
         if self._is_differentiated(kernel, inputs, out):
-            return self._apply(kernel, (scalars, dtype, wanted), *inputs)
+            return self._apply(kernel, scalars, dtype, wanted, inputs)
         try:
             return self.plain(kernel, inputs, scalars, out, dtype, wanted)
         except _Wrapped:
-            return self._apply(kernel, (scalars, dtype, wanted), *inputs)
-
-    def _quick(self, kernel, inputs, scalars, dtype, wanted):
-        """A kernel through the exchange table, into new tensors; None if that is not the way for these tensors."""
-        lead = inputs[kernel.lead]
-        if lead is None or (lead.numel() >= _LARGE and not lead.is_cuda):
-            return None
-        for tensor in inputs:
-            if tensor is not None and tensor.is_neg():
-                return None
-        try:
-            if kernel.is_plain:
-                output = self._empty_like(lead) if dtype is None else self._empty_like(lead, dtype=dtype)
-                return output if kernel.objects(self.exchange, *inputs, *scalars, output) == 0 else None
-            results = kernel.results(inputs, wanted)
-            outputs = self.new_outputs(kernel, inputs, results, dtype)
-            if self._call_on_objects(kernel, inputs, scalars, kernel.placed(inputs, outputs)) != 0:
-                return None
-            if kernel.sums:
-                self.add_sums(kernel, inputs, results, outputs, {})
-            return outputs[0] if len(outputs) == 1 else tuple(outputs)
-        except (RuntimeError, BufferError):
-            return None
+            return self._apply(kernel, scalars, dtype, wanted, inputs)
 
     def _is_differentiated(self, kernel, inputs, out):
         """True if automatic differentiation takes part. Checks the inputs' types on the way."""
@@ -116,10 +90,6 @@ class TorchAdapter(Adapter):
             for tensor in _as_tuple(out):
                 _count_change(self._torch, tensor)
             return out
-        if self.exchange is not None and dtype is None:
-            result = self._quick(kernel, inputs, scalars, dtype, wanted)
-            if result is not None:
-                return result
         return super().call(kernel, inputs, scalars, None, dtype, wanted)
 
     def gradients(self, kernel, grads, inputs, scalars, needed):
@@ -253,7 +223,7 @@ class TorchAdapter(Adapter):
             )
 
 
-def _never(tensor):
+def _never(*arguments):
     return False
 
 
@@ -289,45 +259,61 @@ def _count_change(torch, tensor):
             tensor.unsqueeze(0)[:0].zero_()
 
 
-def _make_function(torch, adapter):
-    """The autograd.Function, which serves every kernel: it is handed it as an argument.
+def _make_functions(torch, adapter):
+    """The autograd.Functions: one for each kernel, and one for torch.func's transforms, which is handed the kernel.
 
-    Returns: a callable of (kernel, options, *tensors), options being the scalars, the result's dtype, and which results
-    are wanted, all as ``Adapter.call`` has them.
+    Returns: a callable of (kernel, scalars, dtype, wanted, inputs), the last four as ``Adapter.call`` has them.
     """
 
-    class FuselineFunction(torch.autograd.Function):
-        """The form with the least overhead."""
+    def gradients_of(kernel, grads, context, needed):
+        if kernel.gradient is None:
+            raise NotImplementedError(
+                f"fuseline.{kernel.function}: its gradient, such as a second derivative, is not offered; "
+                "write the operator in torch's own functions where it is needed"
+            )
+        if not any(needed):
+            return (None,) * len(needed)
+        inputs = context.saved_tensors
+        # Where C did the forward, the result has the leading input's dtype, and scalars were kept if there are any.
+        dtype, scalars = getattr(context, "dtype", inputs[kernel.lead].dtype), getattr(context, "scalars", ())
+        grads = [grad if grad.dtype == dtype else grad.to(dtype) for grad in grads]
+        return adapter.gradients(kernel, grads, inputs, scalars, needed)
 
-        @staticmethod
-        def forward(context, kernel, options, *inputs):
-            result = adapter.plain(kernel, inputs, options[0], None, *options[1:])
-            context.kernel, context.scalars = kernel, options[0]
+    def make(kernel):
+        inputs, taken = len(kernel.inputs), len(kernel.inputs) + len(kernel.scalars)
+
+        # In the form with the least overhead, and called by C where that serves the call. The arguments are inputs,
+        # scalars, and then a dtype and which results are wanted, unless neither is asked for.
+
+        def forward(context, *arguments):
+            operands, scalars = arguments[:inputs], arguments[inputs:taken]
+            result = adapter.plain(kernel, operands, scalars, None, *arguments[taken:])
             if kernel.gradient is not None:
-                context.dtype = result.dtype
-                context.save_for_backward(*inputs)
+                context.scalars, context.dtype = scalars, result.dtype
+                context.save_for_backward(*operands)
             return result
 
-        @staticmethod
         def backward(context, *grads):
-            kernel = context.kernel
-            if kernel.gradient is None:
-                raise NotImplementedError(
-                    f"fuseline.{kernel.function}: its gradient, such as a second derivative, is not offered; "
-                    "write the operator in torch's own functions where it is needed"
-                )
-            needed = context.needs_input_grad[2:]
-            if not any(needed):
-                return (None,) * (2 + len(needed))
-            grads = [grad if grad.dtype == context.dtype else grad.to(context.dtype) for grad in grads]
-            return (None, None, *adapter.gradients(kernel, grads, context.saved_tensors, context.scalars, needed))
+            made = gradients_of(kernel, grads, context, context.needs_input_grad[:inputs])
+            return (*made, *(None,) * (taken + 2 - inputs))
 
+        forward, backward = _builtin.differentiable(kernel, forward, backward)
+        name = "".join(part.title() for part in kernel.function.split("_"))
+        function = type(
+            name,
+            (torch.autograd.Function,),
+            {"forward": staticmethod(forward), "backward": staticmethod(backward), "__module__": __package__},
+        )
+        _builtin.set_apply(kernel, _bare_apply(torch, function))
+        return function
+
+    functions = {kernel.name: make(kernel) for kernel in KERNELS.values()}
     are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", None)
     if are_transforms_active is None or not hasattr(torch.autograd.Function, "setup_context"):
-        return FuselineFunction.apply
+        are_transforms_active = _never
 
     class TransformableFuselineFunction(torch.autograd.Function):
-        """The same in the form that torch.func's transforms ask for."""
+        """The form that torch.func's transforms ask for."""
 
         @staticmethod
         def forward(kernel, options, *inputs):
@@ -340,7 +326,9 @@ def _make_function(torch, adapter):
                 context.dtype = output.dtype
                 context.save_for_backward(*inputs[2:])
 
-        backward = FuselineFunction.backward
+        @staticmethod
+        def backward(context, *grads):
+            return (None, None, *gradients_of(context.kernel, grads, context, context.needs_input_grad[2:]))
 
         @staticmethod
         def vmap(info, in_dims, kernel, options, *tensors):
@@ -365,10 +353,18 @@ def _make_function(torch, adapter):
                 made = _as_tuple(adapter.call(kernel, moved, scalars, None, dtype, wanted))
             return (made, (0,) * len(made)) if len(made) > 1 else (made[0], 0)
 
-    def apply(*arguments):
-        return (TransformableFuselineFunction if are_transforms_active() else FuselineFunction).apply(*arguments)
+    def apply(kernel, scalars, dtype, wanted, inputs):
+        if are_transforms_active():
+            return TransformableFuselineFunction.apply(kernel, (scalars, dtype, wanted), *inputs)
+        return functions[kernel.name].apply(*inputs, *scalars, dtype, wanted)
 
     return apply
+
+
+def _bare_apply(torch, function):
+    """What an autograd.Function's ``apply`` comes to when none of torch.func's transforms is active."""
+    bare = getattr(super(torch.autograd.Function, function), "apply", None)
+    return function.apply if bare is None else bare
 
 
 def _unbatched(count, dims, tensors):

@@ -1,7 +1,9 @@
 """column_sum(x): the sum of each column over all rows; the gradient of a bias."""
 
-from .._call import call
+from .._call import function_of
 from .._kernels import COLUMN_SUM
+
+_column_sum = function_of(COLUMN_SUM)
 
 
 def column_sum(x, *, out=None):
@@ -25,4 +27,4 @@ def column_sum(x, *, out=None):
     Raises:
         As ``swish``; ValueError for x without an axis.
     """
-    return call(COLUMN_SUM, (x,), (), out)
+    return _column_sum(x, out, None)

@@ -1,11 +1,11 @@
 """geglu(gate, up) = gelu(gate) * up; exact, or by tanh."""
 
-from .._call import choose
+from .._call import choose, function_of
 from .._kernels import KERNELS
-from ._gated import call_gated
+from ._gated import check_interleaved
 
-_FORWARD = {"none": KERNELS["geglu_forward"], "tanh": KERNELS["geglu_tanh_forward"]}
-_BACKWARD = {"none": KERNELS["geglu_backward"], "tanh": KERNELS["geglu_tanh_backward"]}
+_FORWARD = {"none": function_of(KERNELS["geglu_forward"]), "tanh": function_of(KERNELS["geglu_tanh_forward"])}
+_BACKWARD = {"none": function_of(KERNELS["geglu_backward"]), "tanh": function_of(KERNELS["geglu_tanh_backward"])}
 
 
 def geglu(gate, up=None, *, approximate="none", bias=None, interleaved=False, out=None, dtype=None):
@@ -58,8 +58,8 @@ def geglu(gate, up=None, *, approximate="none", bias=None, interleaved=False, ou
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    kernel = choose("approximate", approximate, _FORWARD)
-    return call_gated(kernel, (gate, up, bias), interleaved, (), out, dtype)
+    check_interleaved(interleaved, up)
+    return choose("approximate", approximate, _FORWARD)(gate, up, bias, interleaved, out, dtype)
 
 
 def geglu_backward(dy, gate, up=None, *, approximate="none", bias=None, interleaved=False, out=None):
@@ -92,5 +92,5 @@ def geglu_backward(dy, gate, up=None, *, approximate="none", bias=None, interlea
     Raises:
         As ``geglu``.
     """
-    kernel = choose("approximate", approximate, _BACKWARD)
-    return call_gated(kernel, (dy, gate, up, bias), interleaved, (), out)
+    check_interleaved(interleaved, up)
+    return choose("approximate", approximate, _BACKWARD)(dy, gate, up, bias, interleaved, out, None)

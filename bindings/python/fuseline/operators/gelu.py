@@ -1,10 +1,10 @@
 """gelu(x) = x * Phi(x), Phi being the normal distribution function; exact, or by tanh."""
 
-from .._call import call, choose
+from .._call import choose, function_of
 from .._kernels import KERNELS
 
-_FORWARD = {"none": KERNELS["gelu_forward"], "tanh": KERNELS["gelu_tanh_forward"]}
-_BACKWARD = {"none": KERNELS["gelu_backward"], "tanh": KERNELS["gelu_tanh_backward"]}
+_FORWARD = {"none": function_of(KERNELS["gelu_forward"]), "tanh": function_of(KERNELS["gelu_tanh_forward"])}
+_BACKWARD = {"none": function_of(KERNELS["gelu_backward"]), "tanh": function_of(KERNELS["gelu_tanh_backward"])}
 
 
 def gelu(x, approximate="none", *, out=None, dtype=None):
@@ -49,7 +49,7 @@ def gelu(x, approximate="none", *, out=None, dtype=None):
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    return call(choose("approximate", approximate, _FORWARD), (x,), (), out, dtype)
+    return choose("approximate", approximate, _FORWARD)(x, out, dtype)
 
 
 def gelu_backward(dy, x, approximate="none", *, out=None):
@@ -74,4 +74,4 @@ def gelu_backward(dy, x, approximate="none", *, out=None):
     Raises:
         As ``gelu``.
     """
-    return call(choose("approximate", approximate, _BACKWARD), (dy, x), (), out)
+    return choose("approximate", approximate, _BACKWARD)(dy, x, out, None)

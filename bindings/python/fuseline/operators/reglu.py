@@ -1,10 +1,11 @@
 """reglu(gate, up) = max(gate, 0) * up."""
 
+from .._call import function_of
 from .._kernels import KERNELS
-from ._gated import call_gated
+from ._gated import check_interleaved
 
-_FORWARD = KERNELS["reglu_forward"]
-_BACKWARD = KERNELS["reglu_backward"]
+_forward = function_of(KERNELS["reglu_forward"])
+_backward = function_of(KERNELS["reglu_backward"])
 
 
 def reglu(gate, up=None, *, bias=None, interleaved=False, out=None, dtype=None):
@@ -56,7 +57,8 @@ def reglu(gate, up=None, *, bias=None, interleaved=False, out=None, dtype=None):
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    return call_gated(_FORWARD, (gate, up, bias), interleaved, (), out, dtype)
+    check_interleaved(interleaved, up)
+    return _forward(gate, up, bias, interleaved, out, dtype)
 
 
 def reglu_backward(dy, gate, up=None, *, bias=None, interleaved=False, out=None):
@@ -89,4 +91,5 @@ def reglu_backward(dy, gate, up=None, *, bias=None, interleaved=False, out=None)
     Raises:
         As ``reglu``.
     """
-    return call_gated(_BACKWARD, (dy, gate, up, bias), interleaved, (), out)
+    check_interleaved(interleaved, up)
+    return _backward(dy, gate, up, bias, interleaved, out, None)

@@ -1,10 +1,10 @@
 """relu2(x) = max(x, 0)^2."""
 
-from .._call import call
+from .._call import function_of
 from .._kernels import KERNELS
 
-_FORWARD = KERNELS["relu2_forward"]
-_BACKWARD = KERNELS["relu2_backward"]
+_forward = function_of(KERNELS["relu2_forward"])
+_backward = function_of(KERNELS["relu2_backward"])
 
 
 def relu2(x, *, out=None, dtype=None):
@@ -47,7 +47,7 @@ def relu2(x, *, out=None, dtype=None):
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    return call(_FORWARD, (x,), (), out, dtype)
+    return _forward(x, out, dtype)
 
 
 def relu2_backward(dy, x, *, out=None):
@@ -72,4 +72,4 @@ def relu2_backward(dy, x, *, out=None):
     Raises:
         As ``relu2``.
     """
-    return call(_BACKWARD, (dy, x), (), out)
+    return _backward(dy, x, out, None)

@@ -2,11 +2,12 @@
 
 from math import inf
 
+from .._call import function_of
 from .._kernels import KERNELS
-from ._gated import call_gated
+from ._gated import check_interleaved
 
-_FORWARD = KERNELS["swiglu_forward"]
-_BACKWARD = KERNELS["swiglu_backward"]
+_forward = function_of(KERNELS["swiglu_forward"])
+_backward = function_of(KERNELS["swiglu_backward"])
 
 
 def swiglu(gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias=None, interleaved=False, out=None, dtype=None):
@@ -65,8 +66,9 @@ def swiglu(gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias=None, interl
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    scalars = beta, inf if limit is None else limit, offset
-    return call_gated(_FORWARD, (gate, up, bias), interleaved, scalars, out, dtype)
+    check_interleaved(interleaved, up)
+    limit = inf if limit is None else limit
+    return _forward(gate, up, bias, interleaved, beta, limit, offset, out, dtype)
 
 
 def swiglu_backward(dy, gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias=None, interleaved=False, out=None):
@@ -101,5 +103,6 @@ def swiglu_backward(dy, gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias
     Raises:
         As ``swiglu``.
     """
-    scalars = beta, inf if limit is None else limit, offset
-    return call_gated(_BACKWARD, (dy, gate, up, bias), interleaved, scalars, out)
+    check_interleaved(interleaved, up)
+    limit = inf if limit is None else limit
+    return _backward(dy, gate, up, bias, interleaved, beta, limit, offset, out, None)

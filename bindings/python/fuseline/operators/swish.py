@@ -1,10 +1,10 @@
 """swish(x; beta) = x * sigmoid(beta * x)."""
 
-from .._call import call
+from .._call import function_of
 from .._kernels import KERNELS
 
-_FORWARD = KERNELS["swish_forward"]
-_BACKWARD = KERNELS["swish_backward"]
+_forward = function_of(KERNELS["swish_forward"])
+_backward = function_of(KERNELS["swish_backward"])
 
 
 def swish(x, beta=1.0, *, out=None, dtype=None):
@@ -48,7 +48,7 @@ def swish(x, beta=1.0, *, out=None, dtype=None):
 
     All of fuseline's own exceptions are also ``fuseline.Error``.
     """
-    return call(_FORWARD, (x,), (beta,), out, dtype)
+    return _forward(x, beta, out, dtype)
 
 
 def swish_backward(dy, x, beta=1.0, *, out=None):
@@ -75,4 +75,4 @@ def swish_backward(dy, x, beta=1.0, *, out=None):
     Raises:
         As ``swish``.
     """
-    return call(_BACKWARD, (dy, x), (beta,), out)
+    return _backward(dy, x, beta, out, None)
