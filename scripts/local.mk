@@ -1,5 +1,6 @@
 # The scripts, the examples and the benchmarks, with their tests, for the tarball.
 EXTRA_DIST += \
+	bench/call_cost.py \
 	bench/eager.py \
 	bench/tutorial.py \
 	examples/digits.py \
