@@ -100,13 +100,13 @@ FL_INLINE double fl_exp2_tail_64(double f)
 
 #endif /* FL_EXP2_ONCE */
 
-/* The logistic function 1 / (1 + 2^t) = s * scale, and what is left of 1, without cancellation: 2^t / (1 + 2^t) = rest. */
+/* The logistic function 1 / (1 + 2^t) = (s + error) * scale, and what is left of 1, without cancellation: 2^t / (1 + 2^t) = rest. */
 #undef fl_logistic
 #define fl_logistic struct fl_name(fl_logistic)
 
 fl_logistic
 {
-    fl_real s, rest, scale;
+    fl_real s, error, rest, scale;
 };
 
 #if FL_PRECISION == 16
@@ -147,9 +147,16 @@ FL_INLINE fl_logistic fl_logistic_at_16(float t, float error, float exponent_mos
     fl_logistic r;
     (void)error, (void)exponent_most;
     r.s = fl_device_reciprocal(0x1p-16f + fl_device_exp2(t - 16.0f)) * 0x1p-16f;
+    r.error = 0.0f;
     r.rest = 1.0f - r.s;
     r.scale = 1.0f;
     return r;
+}
+
+FL_INLINE float fl_times_logistic_16(float x, float clamped, const fl_logistic *l)
+{
+    (void)clamped;
+    return x * l->s;
 }
 
 FL_INLINE float fl_logistic_times_16(float x, float clamped, float t, float error, float exponent_most)
@@ -277,6 +284,17 @@ FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real expon
 #undef FL_SPLIT
 #undef FL_LN2
 
+/* 1 - a * quotient, where the quotient is 1 / a, rounded. */
+FL_INLINE fl_real fl_name(fl_quotient_lacks)(fl_real a, fl_real quotient)
+{
+#if FL_HAS_FMA
+    return fl_name(fl_fma)(-a, quotient, (fl_real)1);
+#else
+    fl_real lost, product = fl_name(fl_two_product)(a, quotient, &lost);
+    return ((fl_real)1 - product) - lost;
+#endif
+}
+
 /* t: within -exponent_most ... twice the exponent's range. */
 FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_real t, fl_real error, fl_real exponent_most)
 {
@@ -286,7 +304,21 @@ FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_real t, fl_real error, fl_real 
     /* 1 - s is exact from s = 1/2 on and carries s's own error, much of which cancels so; but not where s is near 1. */
     r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : e.value * r.s;
     r.scale = e.shrink;
+    r.error = r.s * fl_name(fl_fma)(-e.error, r.s, fl_name(fl_quotient_lacks)(e.one_plus, r.s));
     return r;
+}
+
+/* x * (s + error) * scale. The clamped x beside the error, since an infinite one would make nan of it. */
+FL_INLINE fl_real fl_name(fl_times_logistic)(fl_real x, fl_real clamped, const fl_logistic *l)
+{
+#if FL_HAS_FMA
+    return fl_name(fl_fma)(x, l->s, clamped * l->error) * l->scale;
+#else
+    fl_real lost, product = x * l->s;
+    (void)fl_name(fl_two_product)(clamped, l->s, &lost);
+    lost += clamped * l->error;
+    return (lost == 0 ? product : product + lost) * l->scale; /* a negative zero stays one */
+#endif
 }
 
 /*

@@ -55,7 +55,7 @@ FL_INLINE fl_real fl_name(gelu_tanh_slope)(fl_real x, fl_real *value, const fl_p
     fl_logistic l = fl_name(fl_logistic_at)(t, error, p->exponent_most);
     fl_real clamped = fl_name(fl_clamp)(within, p->x_least, p->x_most);
     fl_real x_slope = clamped * fl_name(fl_fma)(clamped * clamped, 3 * a * c2, c2);
-    *value = x * l.scale * l.s;
+    *value = fl_name(fl_times_logistic)(x, within, &l);
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(x_slope * l.s, l.rest, l.s) * l.scale);
 }
 

@@ -41,7 +41,7 @@ FL_INLINE fl_real fl_name(swish_slope)(fl_real x, fl_real *value, const fl_param
     fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
     fl_logistic l = fl_name(fl_logistic_at)(t, error, p->rate.exponent_most);
     fl_real z = p->beta * fl_name(fl_clamp)(within, p->rate.x_least, p->rate.x_most);
-    *value = x * l.scale * l.s;
+    *value = fl_name(fl_times_logistic)(x, within, &l);
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(z * l.s, l.rest, l.s) * l.scale);
 }
 
