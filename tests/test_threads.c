@@ -100,8 +100,8 @@ static int threads_in_info(void)
 
 static const char *self;
 
-/* Runs this program anew with the variable set, since OpenMP reads it once; returns the number of threads it reports. */
-static int threads_of_a_new_process(const char *variable, const char *value)
+/* Runs this program anew, with the variable set, which OpenMP reads once, and with `task` as its argument; returns its exit status. */
+static int in_new_process(const char *variable, const char *value, const char *task)
 {
     int status;
     pid_t child = fork();
@@ -109,7 +109,7 @@ static int threads_of_a_new_process(const char *variable, const char *value)
     if (child == 0) {
         alarm(SECONDS);
         setenv(variable, value, 1);
-        execl(self, self, "--threads", (char *)NULL);
+        execl(self, self, task, (char *)NULL);
         _exit(254);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -123,10 +123,10 @@ static void omp_num_threads_is_honoured(void **state)
     for (int threads = 1; threads <= 5; threads += 2) {
         char value[16];
         snprintf(value, sizeof value, "%d", threads);
-        assert_int_equal(threads_of_a_new_process("OMP_NUM_THREADS", value), threads);
+        assert_int_equal(in_new_process("OMP_NUM_THREADS", value, "--threads"), threads);
     }
 #else
-    assert_int_equal(threads_of_a_new_process("OMP_NUM_THREADS", "3"), 1);
+    assert_int_equal(in_new_process("OMP_NUM_THREADS", "3", "--threads"), 1);
 #endif
 }
 
@@ -160,17 +160,36 @@ static void fork_after_a_threaded_call(void **state)
     assert_true(is_right(results[1]));
 }
 
+/* For a process of its own: others' use of OpenMP, and a fork before the library's first call. */
+static int fork_after_threads_of_others(void)
+{
+    int sum = 0;
+#ifdef _OPENMP
+#pragma omp parallel for reduction(+ : sum)
+#endif
+    for (int i = 0; i < 1000; i++)
+        sum += i;
+    return sum == 499500 ? in_child(child_of_child) : 3;
+}
+
+static void fork_after_threads_that_are_not_ours(void **state)
+{
+    (void)state;
+    assert_int_equal(in_new_process("OMP_NUM_THREADS", "3", "--fork"), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_calls_at_once), /* before the process itself makes a call */
-        cmocka_unit_test(omp_num_threads_is_honoured),
-        cmocka_unit_test(threads_at_once),
-        cmocka_unit_test(fork_after_a_threaded_call),
+        cmocka_unit_test(omp_num_threads_is_honoured), cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(fork_after_a_threaded_call),  cmocka_unit_test(fork_after_threads_that_are_not_ours),
     };
     self = argv[0];
     fill();
     if (argc > 1 && strcmp(argv[1], "--threads") == 0)
         return forward(results[0], LENGTH) == FUSELINE_OK && is_right(results[0]) ? threads_in_info() : 253;
+    if (argc > 1 && strcmp(argv[1], "--fork") == 0)
+        return fork_after_threads_of_others();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,10 @@
 #define ELEMENTS_PER_THREAD (1 << 15)
 
 #ifdef _OPENMP
-/* GNU's OpenMP does not survive a fork: a child that asks its lost team for work waits for ever. */
+/*
+ * GNU's OpenMP does not survive a fork: a child that asks its lost team for work waits for ever. Others in the process may have made
+ * that team long before a call of ours (PyTorch does), so forks are watched from the library's loading on.
+ */
 static int is_forked_child;
 
 static void in_child(void)
@@ -19,7 +22,7 @@ static void in_child(void)
     is_forked_child = 1;
 }
 
-static void watch_forks(void)
+__attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, in_child);
 }
@@ -77,8 +80,6 @@ fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, 
 
 #ifdef _OPENMP
     if (elements >= 2 * ELEMENTS_PER_THREAD) {
-        static pthread_once_t once = PTHREAD_ONCE_INIT;
-        pthread_once(&once, watch_forks);
         int64_t threads = fl_cpu_threads(), useful = elements / ELEMENTS_PER_THREAD;
         threads = threads < useful ? threads : useful;
         if (threads > 1) {

@@ -176,6 +176,29 @@ def test_child_of_a_fork_computes_on_the_cpu(count):
     run_python(FORK.format(count=count, device="", more="pass"), "-W", "ignore::DeprecationWarning")
 
 
+FORK_BEFORE_OUR_FIRST_CALL = """
+import os, sys, torch, fuseline
+torch.nn.functional.silu(torch.ones(2048, 2048))  # PyTorch starts the threads that a fork loses
+packed, dy, y = torch.empty(2048, 2048), torch.empty(2048, 1024), torch.empty(2048, 1024)
+child = os.fork()
+if child == 0:
+    packed.numpy().fill(2.0)
+    dy.numpy().fill(1.0)
+    fuseline.swiglu(packed, out=y)
+    fuseline.swiglu_backward(dy, packed)
+    sums = fuseline.column_sum(packed).numpy()
+    os._exit(0 if abs(y.numpy() - 3.523188).max() < 1e-5 and (sums == 4096).all() else 1)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_child_of_a_fork_whose_parent_used_threads_without_us():
+    """N8: PyTorch's use of OpenMP counts too."""
+    run_python(FORK_BEFORE_OUR_FIRST_CALL, "-W", "ignore::DeprecationWarning")
+
+
 @needs_gpu
 def test_child_of_a_fork_after_the_gpu_was_used():
     """N6, N8: the CPU still works there; the GPU gives an error, not a crash."""
