@@ -381,6 +381,69 @@ def test_vmap(device, form):
 
 
 @transforms
+@pytest.mark.parametrize("form", ["two", "packed"])
+def test_vmap_over_an_empty_batch(device, form):
+    """E4: empty results, as torch's own functions give; with gradients that are empty or zero."""
+    arrays, keywords = leaves(form, 3, 4, device=device, bias=True)
+    *inputs, bias = [array.detach() for array in arrays]
+    biases = torch.ones(0, *bias.shape, dtype=bias.dtype, device=device, requires_grad=True)
+    shared = [array.requires_grad_() for array in inputs]
+    y = torch.vmap(lambda b: call(GATED[0], (*shared, b), keywords, True))(biases)
+    assert y.shape == (0, 3, 4) and y.dtype == bias.dtype
+    grads = torch.autograd.grad(y.sum(), (biases, *shared))
+    assert all(torch.equal(grad, torch.zeros_like(array)) for grad, array in zip(grads, (biases, *shared)))
+    every = torch.vmap(lambda b: torch.func.grad(lambda c: call(GATED[0], (*inputs, c), keywords, True).sum())(b))(
+        biases
+    )
+    assert every.shape == biases.shape
+    assert torch.vmap(fuseline.column_sum, in_dims=1)(torch.ones(3, 0, 4, device=device)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("operator", GATED[:1] + UNARY[:1], ids=repr)
+@by_form
+def test_gradients_of_several_results_at_once(device, operator, form):
+    """autograd's is_grads_batched, on which jacobian(vectorize=True) and gradcheck(check_batched_grad=True) stand."""
+    if operator in UNARY:
+        arrays, keywords = [values(3, 4, seed=1, dtype=torch.float64, device=device).requires_grad_()], {}
+    else:
+        arrays, keywords = leaves(form, 3, 4, device=device, bias=True)
+
+    def function(*inputs):
+        return call(operator, inputs, keywords, operator in GATED)
+
+    y = function(*arrays)
+    for count in (1, 5):
+        dy = values(count, *y.shape, seed=2, dtype=y.dtype, device=device)
+        single = [torch.autograd.grad(y, arrays, one, retain_graph=True) for one in dy]
+        for create_graph in (False, True):
+            together = torch.autograd.grad(
+                y, arrays, dy, retain_graph=True, is_grads_batched=True, create_graph=create_graph
+            )
+            for array, mine, *others in zip(arrays, together, *single):
+                assert mine.shape == (count, *array.shape)
+                assert all(torch.equal(one, other) for one, other in zip(mine, others))
+    functional = torch.autograd.functional
+    inputs = tuple(array.detach() for array in arrays)
+    one_by_one = functional.jacobian(function, inputs)
+    for mine, other in zip(functional.jacobian(function, inputs, vectorize=True), one_by_one):
+        torch.testing.assert_close(mine, other)
+    assert torch.autograd.gradcheck(function, arrays, check_batched_grad=True)
+
+
+def test_the_older_vmap(device):
+    """Of calls themselves, one inside of another too; `out` is refused."""
+    from torch._vmap_internals import _vmap
+
+    x = values(2, 3, 4, seed=1, device=device)
+    outer = values(3, 4, seed=2, device=device)
+    assert torch.equal(_vmap(fuseline.swish)(x), fuseline.swish(x))
+    nested = _vmap(lambda a: _vmap(lambda b: fuseline.swiglu(a, b))(x[0]), 0)(outer)
+    assert torch.equal(nested, torch.stack([torch.stack([fuseline.swiglu(a, b) for b in x[0]]) for a in outer]))
+    with pytest.raises(TypeError, match="^out: is not supported inside"):
+        _vmap(lambda t: fuseline.swish(t, out=torch.empty(3, 4, device=device)))(x)
+
+
+@transforms
 def test_forward_mode_is_refused():
     x = torch.randn(4, dtype=torch.float64)
     for function in (fuseline.gelu, fuseline.relu2, fuseline.swiglu, fuseline.column_sum):

@@ -403,3 +403,17 @@ def test_compiled_model_has_equal_gradients():
     expected, weight.grad = weight.grad, None
     compile(model, backend="eager")(data).backward()
     torch.testing.assert_close(weight.grad, expected)
+
+
+def test_what_pytorch_says_is_one_line(way, monkeypatch):
+    """PyTorch's own errors carry a trace of its C++ code; the first line says what is wrong."""
+    if way != "exchange":
+        pytest.skip("for the way through the exchange table")
+
+    def fail(*arguments):
+        raise RuntimeError("no memory of its own\n\nException raised from here\nframe #0: there\n")
+
+    monkeypatch.setattr(_torch.TorchAdapter, "_call_on_objects", fail)
+    with pytest.raises(fuseline.ExchangeError) as caught:
+        fuseline.swish(torch.ones(3))
+    assert str(caught.value) == "PyTorch could not describe the tensor: no memory of its own"

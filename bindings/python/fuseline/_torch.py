@@ -25,6 +25,10 @@ class _Wrapped(Exception):
     """A tensor is one of functorch's wrappers, which have no memory of their own: autograd.Function must unwrap it."""
 
 
+class _Batched(_Wrapped):
+    """A tensor is a wrapper of the older vmap, under which autograd runs backwards for several gradients at once."""
+
+
 class TorchAdapter(Adapter):
     kind = "torch.Tensor"
 
@@ -33,7 +37,9 @@ class TorchAdapter(Adapter):
         self._empty_like = torch.empty_like
         self._is_grad_enabled = torch.is_grad_enabled
         self._forward_ad = torch.autograd.forward_ad
-        self._is_wrapped = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", _never)
+        functorch = getattr(torch._C, "_functorch", None)
+        self._is_wrapped = getattr(functorch, "is_functorch_wrapped_tensor", _never)
+        self._is_batched = getattr(functorch, "is_legacy_batchedtensor", _never)
         self._device_types = {"cpu": _dlpack.CPU, "cuda": _dlpack.ROCM if torch.version.hip else _dlpack.CUDA}
         self._dtypes = _dtypes(torch)
         self._results = [getattr(torch, name) for name in DTYPES]
@@ -90,7 +96,33 @@ class TorchAdapter(Adapter):
             for tensor in _as_tuple(out):
                 _count_change(self._torch, tensor)
             return out
-        return super().call(kernel, inputs, scalars, None, dtype, wanted)
+        try:
+            return super().call(kernel, inputs, scalars, None, dtype, wanted)
+        except _Batched:
+            return self._call_on_batched(kernel, inputs, scalars, dtype, wanted)
+
+    def _call_on_batched(self, kernel, inputs, scalars, dtype, wanted):
+        """A call on wrappers of the older vmap's innermost level: on what they hold, outside of that level."""
+        torch = self._torch
+        level = torch._C._vmapmode_increment_nesting() - 1
+        torch._C._vmapmode_decrement_nesting()
+        torch._C._vmapmode_decrement_nesting()
+        try:
+            dims = [None if tensor is None or not self._is_batched(tensor) else 0 for tensor in inputs]
+            # What is a wrapper of an outer level only gets an extent of 1 here.
+            held = [
+                tensor if dim is None else torch._remove_batch_dim(tensor, level, 1, 0)
+                for dim, tensor in zip(dims, inputs)
+            ]
+            (count,) = {tensor.shape[0] for dim, tensor in zip(dims, held) if dim == 0} - {1} or {1}
+            held = [
+                tensor if dim is None else tensor.expand(count, *tensor.shape[1:]) for dim, tensor in zip(dims, held)
+            ]
+            made = _call_on_batch(torch, self, kernel, count, dims, held, scalars, dtype, wanted)
+            made = tuple(torch._add_batch_dim(result, 0, level) for result in made)
+        finally:
+            torch._C._vmapmode_increment_nesting()
+        return made if len(made) > 1 else made[0]
 
     def gradients(self, kernel, grads, inputs, scalars, needed):
         """The gradients of a kernel's inputs.
@@ -128,7 +160,7 @@ class TorchAdapter(Adapter):
             for operand, tensor in zip((*kernel.inputs, *kernel.outputs), (*inputs, *outputs)):
                 if tensor is not None:
                     self.check_kind(names.get(operand.name, operand.name), tensor)
-            raise _errors.ExchangeError(f"PyTorch could not describe the tensor: {error}") from error
+            raise _errors.ExchangeError(f"PyTorch could not describe the tensor: {_first_line(error)}") from error
 
     def _call_on_objects(self, kernel, inputs, scalars, outputs):
         """Calls the C function that reads tensors through the exchange table. Returns its status."""
@@ -203,6 +235,8 @@ class TorchAdapter(Adapter):
         self._check_type(name, tensor)
         if self._is_wrapped(tensor):
             raise _Wrapped
+        if self._is_batched(tensor):
+            raise _Batched
         if tensor.is_nested:
             raise _errors.ObjectError(f"{name}: is a nested tensor; accepted: a tensor of one shape")
         if tensor.layout is not self._torch.strided:
@@ -225,6 +259,11 @@ class TorchAdapter(Adapter):
 
 def _never(*arguments):
     return False
+
+
+def _first_line(error):
+    """What a foreign error says, without the trace that may follow."""
+    return str(error).strip().partition("\n")[0]
 
 
 def _as_tuple(out):
@@ -333,24 +372,8 @@ def _make_functions(torch, adapter):
         @staticmethod
         def vmap(info, in_dims, kernel, options, *tensors):
             scalars, dtype, wanted = options
-            batched = [operand for operand, dim in zip(kernel.inputs, in_dims[2:]) if dim is not None]
-            results = kernel.results(tensors, wanted)
-            if any(operand.form is COLUMNS for operand in batched) or any(
-                result.summed or result.form is COLUMNS for result in results
-            ):
-                # What belongs to all rows of one call cannot be computed for several calls at once.
-                made = [
-                    _as_tuple(adapter.call(kernel, one, scalars, None, dtype, wanted))
-                    for one in _unbatched(info.batch_size, in_dims[2:], tensors)
-                ]
-                made = tuple(torch.stack(pieces) for pieces in zip(*made))
-            else:
-                # For the others, the batch is one more dimension.
-                moved = [
-                    _with_batch(info.batch_size, operand, dim, tensor)
-                    for operand, dim, tensor in zip(kernel.inputs, in_dims[2:], tensors)
-                ]
-                made = _as_tuple(adapter.call(kernel, moved, scalars, None, dtype, wanted))
+            count, dims = info.batch_size, in_dims[2:]
+            made = _call_on_batch(torch, adapter, kernel, count, dims, tensors, scalars, dtype, wanted)
             return (made, (0,) * len(made)) if len(made) > 1 else (made[0], 0)
 
     def apply(kernel, scalars, dtype, wanted, inputs):
@@ -367,8 +390,35 @@ def _bare_apply(torch, function):
     return function.apply if bare is None else bare
 
 
+def _call_on_batch(torch, adapter, kernel, count, dims, tensors, scalars, dtype, wanted):
+    """A kernel on a batch of calls.
+
+    Args:
+        count: of the calls.
+        dims: for each input the dimension that the batch is, None where all calls have the same.
+
+    Returns: a tuple of the results, with the batch as their first dimension.
+    """
+    batched = [operand for operand, dim in zip(kernel.inputs, dims) if dim is not None]
+    results = kernel.results(tensors, wanted)
+    if any(operand.form is COLUMNS for operand in batched) or any(
+        result.summed or result.form is COLUMNS for result in results
+    ):
+        # What belongs to all rows of one call cannot be computed for several calls at once.
+        made = [
+            _as_tuple(adapter.call(kernel, one, scalars, None, dtype, wanted))
+            for one in _unbatched(count, dims, tensors)
+        ]
+        return tuple(torch.stack(pieces)[:count] for pieces in zip(*made))
+    # For the others, the batch is one more dimension.
+    moved = [_with_batch(count, *given) for given in zip(kernel.inputs, dims, tensors)]
+    return _as_tuple(adapter.call(kernel, moved, scalars, None, dtype, wanted))
+
+
 def _unbatched(count, dims, tensors):
-    """The inputs of each single call in a batch of them."""
+    """The inputs of each single call in a batch of them; of an empty batch those of one, which are zeros."""
+    if count == 0:
+        yield [tensor if dim is None else tensor.sum(dim) for dim, tensor in zip(dims, tensors)]
     for k in range(count):
         yield [tensor if dim is None else tensor.select(dim, k) for dim, tensor in zip(dims, tensors)]
 
@@ -388,7 +438,7 @@ def _working_exchange(torch, adapter):
     try:
         problem = _exchange_problem(torch, adapter, table)
     except Exception as error:
-        problem = f"it raised {type(error).__name__}: {error}"
+        problem = f"it raised {type(error).__name__}: {_first_line(error)}"
     if problem is None:
         return ctypes.c_void_p(table)
     warnings.warn(
