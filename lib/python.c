@@ -121,6 +121,18 @@ static int asks(object *function, object *const *arguments, size_t count)
     return answer == torch.true_object;
 }
 
+/* True if a function of nothing answers with a certain object. */
+static int answers(object *function, object *expected)
+{
+    object *answer = python.call(function, NULL, 0, NULL);
+    if (answer == NULL) {
+        python.clear_error();
+        return 0;
+    }
+    python.decrement(answer);
+    return answer == expected;
+}
+
 /* True if an attribute is a certain object, by identity. */
 static int attribute_is(object *of, object *name, object *expected)
 {
@@ -294,11 +306,15 @@ static object *result_of(object *const *outputs, int count)
     return number == 1 ? present[0] : tuple_of(present, number);
 }
 
-/* True if automatic differentiation, of whatever kind, has to do with a call on these inputs. */
+/*
+ * How a call on these inputs is differentiated. OTHER is forward-mode, a transform of torch.func's, and whatever watches the
+ * operators that are called: a dispatch mode (FakeTensorMode, say, or a tracer) or torch.jit's tracer.
+ */
 enum difference { PLAIN, BACKWARD, OTHER };
 static enum difference difference_of(const struct fuseline_python_kernel *kernel, object *const *inputs)
 {
-    if (!attribute_is(torch.forward_ad, torch.current_level, torch.no_level))
+    if (!attribute_is(torch.forward_ad, torch.current_level, torch.no_level) || !answers(torch.count_of_modes, torch.zero) ||
+        !answers(torch.tracing_state, torch.none))
         return OTHER;
     for (int k = 0; k < kernel->inputs; k++)
         if (inputs[k] != torch.none && attribute_is(inputs[k], torch.requires_grad, torch.true_object))
@@ -381,13 +397,11 @@ static object *items_of(object *context, object *name, object **items, int count
     return tuple;
 }
 
-void *fuseline_python_backward(void *self, void *const *arguments, ptrdiff_t count)
+/* The gradients of a node's inputs. arguments: the node, which is the context of the forward, and the results' gradients. */
+static object *backward(const struct fuseline_python_kernel *kernel, object *const *arguments, ptrdiff_t count)
 {
-    const struct fuseline_python_kernel *kernel = python.capsule_pointer(self, NULL);
-    object *saved = NULL, *scalars = NULL, *result = NULL;
-    if (kernel == NULL)
-        return NULL;
     const struct fuseline_python_kernel *gradient = kernel->gradient;
+    object *saved = NULL, *scalars = NULL, *result = NULL;
     if (gradient != NULL && count == 2 && gradient->inputs == 1 + kernel->inputs && asks(torch.is_grad_enabled, NULL, 0) == 0) {
         object *taken[ARGUMENTS_MOST] = {arguments[1]}, *outputs[FUSELINE_PYTHON_OUTPUTS];
         object *results[ARGUMENTS_MOST + 2] = {NULL};
@@ -410,6 +424,27 @@ void *fuseline_python_backward(void *self, void *const *arguments, ptrdiff_t cou
             return result;
     }
     return python.call(kernel->backward_fallback, arguments, (size_t)count, NULL);
+}
+
+void *fuseline_python_backward(void *self, void *const *arguments, ptrdiff_t count)
+{
+    const struct fuseline_python_kernel *kernel = python.capsule_pointer(self, NULL);
+    return kernel == NULL ? NULL : backward(kernel, arguments, count);
+}
+
+void *fuseline_python_node_apply(void *self, void *const *arguments, ptrdiff_t count)
+{
+    object *items[ARGUMENTS_MOST] = {self}, *capsule = python.get(self, torch.node_kernel);
+    const struct fuseline_python_kernel *kernel = NULL;
+    if (capsule != NULL) {
+        kernel = python.capsule_pointer(capsule, NULL);
+        python.decrement(capsule); /* its type keeps it */
+    }
+    if (kernel == NULL || count >= ARGUMENTS_MOST)
+        return NULL;
+    for (int k = 0; k < count; k++)
+        items[k + 1] = arguments[k];
+    return backward(kernel, items, count + 1);
 }
 
 #else
@@ -454,6 +489,11 @@ void *fuseline_python_forward(void *self, void *const *arguments, ptrdiff_t coun
 }
 
 void *fuseline_python_backward(void *self, void *const *arguments, ptrdiff_t count)
+{
+    return fuseline_python_call(self, arguments, count);
+}
+
+void *fuseline_python_node_apply(void *self, void *const *arguments, ptrdiff_t count)
 {
     return fuseline_python_call(self, arguments, count);
 }

@@ -35,10 +35,12 @@ struct fuseline_python_torch {
     void *is_grad_enabled, *are_transforms_active;
     /* torch.autograd.forward_ad, the name of its current level, and the level outside of every dual_level. */
     void *forward_ad, *current_level, *no_level;
+    /* How many dispatch modes are active, and the number of none; the state of torch.jit's tracer, None where it does not trace. */
+    void *count_of_modes, *zero, *tracing_state;
     /* The exception by which the Python form of a forward says that a tensor has to be unwrapped first. */
     void *wrapped;
     /* Names of attributes, as strings. */
-    void *requires_grad, *to_save, *saved_tensors, *scalars;
+    void *requires_grad, *to_save, *saved_tensors, *scalars, *node_kernel;
 };
 
 #define FUSELINE_PYTHON_OUTPUTS 2
@@ -83,11 +85,15 @@ FUSELINE_API fuseline_status fuseline_python_ready(struct fuseline_python_kernel
  * _forward   takes the context of an autograd.Function, inputs, scalars, and what more there is, which is the fallback's.
  * _backward  takes the context and the results' gradients. `self` holds the forward's kernel.
  *
+ * _node_apply  is a method: `self` is the node of the graph, which is the context; its attribute node_kernel holds the capsule. Takes
+ *              the results' gradients.
+ *
  * Returns: a new reference; or NULL with Python's error set
  */
 FUSELINE_API void *fuseline_python_call(void *self, void *const *arguments, ptrdiff_t count);
 FUSELINE_API void *fuseline_python_forward(void *self, void *const *arguments, ptrdiff_t count);
 FUSELINE_API void *fuseline_python_backward(void *self, void *const *arguments, ptrdiff_t count);
+FUSELINE_API void *fuseline_python_node_apply(void *self, void *const *arguments, ptrdiff_t count);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,9 @@ _FUNCTIONS = (
 ).split()
 
 _METH_FASTCALL = 0x80
+
+# The attribute of a graph's node that holds its kernel.
+_NODE_KERNEL = "_fuseline_kernel"
 _OUTPUTS = 2
 
 
@@ -33,8 +36,8 @@ class _Torch(ctypes.Structure):
         (name, c_void_p)
         for name in (
             "exchange tensor parameter float_type bool_type none true_object empty_like new_empty is_neg "
-            "is_grad_enabled are_transforms_active forward_ad current_level no_level wrapped requires_grad to_save "
-            "saved_tensors scalars"
+            "is_grad_enabled are_transforms_active forward_ad current_level no_level count_of_modes zero "
+            "tracing_state wrapped requires_grad to_save saved_tensors scalars node_kernel"
         ).split()
     ]
 
@@ -111,16 +114,25 @@ def _structure(kernel):
     return made
 
 
+def _definition(name, role):
+    """The address of a PyMethodDef of the C function `fuseline_python_<role>`."""
+    made = _MethodDef(name.encode(), ctypes.cast(_library.functions[f"fuseline_python_{role}"], c_void_p).value)
+    made.flags = _METH_FASTCALL
+    _kept.append(made)
+    return ctypes.addressof(made)
+
+
+def _capsule(structure):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = py_object, (c_void_p, c_char_p, c_void_p)
+    return new(ctypes.addressof(structure), None, None)
+
+
 def _make(name, role, structure):
     """A built-in function: the C function `fuseline_python_<role>` on a kernel."""
-    definition = _MethodDef(name.encode(), ctypes.cast(_library.functions[f"fuseline_python_{role}"], c_void_p).value)
-    definition.flags = _METH_FASTCALL
-    _kept.append(definition)
-    new_capsule = ctypes.pythonapi.PyCapsule_New
-    new_capsule.restype, new_capsule.argtypes = py_object, (c_void_p, c_char_p, c_void_p)
-    new_function = ctypes.pythonapi.PyCFunction_NewEx
-    new_function.restype, new_function.argtypes = py_object, (c_void_p, py_object, c_void_p)
-    return new_function(ctypes.addressof(definition), new_capsule(ctypes.addressof(structure), None, None), None)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = py_object, (c_void_p, py_object, c_void_p)
+    return new(_definition(name, role), _capsule(structure), None)
 
 
 def call_function(kernel, fallback):
@@ -149,10 +161,25 @@ def differentiable(kernel, forward, backward):
     return _make("forward", "forward", structure), _make("backward", "backward", structure)
 
 
-def set_apply(kernel, apply):
-    """Tells C how the kernel's autograd.Function is applied."""
-    if is_supported and kernel.name in _kernels:
-        _kernels[kernel.name].apply = _address(apply)
+def serve_function(kernel, apply, node):
+    """Has C apply a kernel's autograd.Function, and run its node of the graph.
+
+    Args:
+        apply: the Function's.
+        node: the type of the Function's nodes, whose ``apply`` the engine calls; None if it is not known.
+    """
+    if not is_supported or kernel.name not in _kernels:
+        return
+    _kernels[kernel.name].apply = _address(apply)
+    if node is not None and kernel.gradient is not None:
+        new = ctypes.pythonapi.PyDescr_NewMethod
+        new.restype, new.argtypes = py_object, (py_object, c_void_p)
+        setattr(node, _NODE_KERNEL, _capsule(_kernels[kernel.name]))
+        node.apply = new(node, _definition("apply", "node_apply"))
+
+
+def _none():
+    return None
 
 
 def serve_torch(torch, exchange, are_transforms_active, wrapped):
@@ -182,11 +209,15 @@ def serve_torch(torch, exchange, are_transforms_active, wrapped):
         torch.autograd.forward_ad,
         "_current_level",
         -1,
+        getattr(torch._C, "_len_torch_dispatch_stack", int),
+        0,
+        getattr(torch._C, "_get_tracing_state", _none),
         wrapped,
         "requires_grad",
         "to_save",
         "saved_tensors",
         "scalars",
+        _NODE_KERNEL,
     )
     table = _Torch(exchange, *map(_address, objects))
     _library.check(function(ctypes.byref(table), ctypes.sizeof(table)))

@@ -38,6 +38,7 @@ def _prototypes():
         "fuseline_python_call": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
         "fuseline_python_forward": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
         "fuseline_python_backward": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
+        "fuseline_python_node_apply": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
     }
     for kernel in KERNELS.values():
         inputs, outputs = len(kernel.inputs), len(kernel.outputs)

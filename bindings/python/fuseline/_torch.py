@@ -343,7 +343,7 @@ def _make_functions(torch, adapter):
             (torch.autograd.Function,),
             {"forward": staticmethod(forward), "backward": staticmethod(backward), "__module__": __package__},
         )
-        _builtin.set_apply(kernel, _bare_apply(torch, function))
+        _builtin.serve_function(kernel, _bare_apply(torch, function), getattr(function, "_backward_cls", None))
         return function
 
     functions = {kernel.name: make(kernel) for kernel in KERNELS.values()}
