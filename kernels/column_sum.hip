@@ -22,6 +22,25 @@ struct fl_compensated {
         lost += loss == loss ? loss : 0; /* an infinite sum has lost nothing */
         sum = total;
     }
+
+    /*
+     * The sum itself, in the type computed in. For a 16-bit type it is rounded once more, so where it is inexact in float it is the odd
+     * one of its two neighbours, which lies on no tie of a narrower type: then the next rounding gives what one alone would (Boldo,
+     * Melquiond: Emulation of FMA and correctly rounded sums, 2008).
+     */
+    FL_METHOD fl_real whole() const
+    {
+        fl_real nearest = sum + lost;
+#if FL_PRECISION == 16
+        float part = nearest - sum, error = (sum - (nearest - part)) + (lost - part);
+        if (error < 0.0f || error > 0.0f) { /* not nan, as an infinite sum's is */
+            unsigned bits = fl_bits_32(nearest);
+            bits -= (error < 0.0f) != (nearest < 0.0f) ? 1u : 0u;
+            nearest = fl_from_bits_32(bits | 1u);
+        }
+#endif
+        return nearest;
+    }
 };
 
 #define FL_AHEAD 8
@@ -61,7 +80,7 @@ FL_INLINE void fl_column_sum(const fl_arguments &arguments)
                 mine.lost += losses[other][lane];
             }
             fl_operand rounded;
-            fl_to_memory(mine.sum + mine.lost, rounded);
+            fl_to_memory(mine.whole(), rounded);
             fl_store((fl_operand *)arguments.data[1] + column, rounded);
         }
         fl_barrier();

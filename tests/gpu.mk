@@ -1,5 +1,6 @@
 # Tests of the GPU side that need no GPU.
-EXTRA_DIST += tests/standin/common.h tests/standin/standin.h tests/kernels.sh tests/kernels.cc
+EXTRA_DIST += tests/standin/common.h tests/standin/standin.h tests/kernels.sh tests/kernels.cc \
+	tests/column_sum_kernel.cc
 TESTS += tests/kernels.sh
 
 if HAVE_CMOCKA
