@@ -21,6 +21,8 @@ core_sources = \
 	lib/tensor.c lib/tensor.h \
 	lib/text.c lib/text.h \
 	lib/cpu/cpu.h \
+	lib/cpu/reduce.c \
+	lib/cpu/reduce.h \
 	lib/cpu/run.c \
 	lib/cpu/select.h \
 	lib/cpu/variant.h \

@@ -10,8 +10,8 @@
 
 #define FOR_EACH_VARIANT(variant) for (const struct fl_cpu_variant *const *variant = test_variants; *variant != NULL; variant++)
 
-enum { ROOM = 1 << 20, COLUMNS_MOST = 1100 };
-static char memory[ROOM], sums[COLUMNS_MOST * 8 + 64];
+enum { ROOM = 1 << 20, COLUMNS_MOST = 1100, SUMS_MOST = 5000 };
+static char memory[ROOM], sums[SUMS_MOST * 8 + 64];
 
 static double sample_value(int64_t row, int64_t column)
 {
@@ -71,12 +71,12 @@ static void sizes_and_strides(void **state)
                     }
 }
 
-/* Large enough for threads; the same bits at every call. */
+/* Large enough for threads: wide, narrow, long; the same bits at every call. */
 static void large_and_repeatable(void **state)
 {
     (void)state;
-    static const int64_t shapes[][2] = {{2000, 130}, {260, 1000}};
-    static char first[COLUMNS_MOST * 8];
+    static const int64_t shapes[][2] = {{2000, 130}, {260, 1000}, {30, SUMS_MOST}, {140001, 1}, {50000, 3}, {4111, 63}};
+    static char first[SUMS_MOST * 8];
     for (int k = 0; k < COUNT(shapes); k++)
         for (int f = 0; f < FORMATS; f++) {
             const struct format *format = &formats[f];
@@ -98,12 +98,100 @@ static void large_and_repeatable(void **state)
                 test_use_variant(*variant);
                 assert_ok(fuseline_column_sum(&x, NULL, &sum));
                 assert_memory_equal(first, sums,
-                                    (size_t)(columns * format->size)); /* double, row after row: nothing to differ in */
+                                    (size_t)(columns * format->size)); /* double, in one order: nothing to differ in */
             }
             for (int64_t column = 0; column < columns; column += 7)
                 assert_sum(format, load(format, sums + column * format->size), rows, column);
             test_free(data);
         }
+}
+
+/* Sums a matrix of one or more columns on every instruction set; each element must be `right`. */
+static void assert_sums(const struct format *format, char *data, int64_t rows, int64_t columns, const double *right)
+{
+    FOR_EACH_VARIANT(variant)
+    {
+        test_use_variant(*variant);
+        DLTensor x = tensor_of(data, format->dtype, 2, DIMS(rows, columns), NULL),
+                 sum = tensor_of(sums, format->dtype, 1, DIMS(columns), NULL);
+        assert_ok(fuseline_column_sum(&x, NULL, &sum));
+        for (int64_t column = 0; column < columns; column++) {
+            double got = load(format, sums + column * format->size);
+            if (got != right[column]) {
+                print_error("%s, %s, column %d: %.17g, wanted %.17g\n", (*variant)->name, format->name, (int)column, got,
+                            right[column]);
+                fail();
+            }
+        }
+    }
+}
+
+/*
+ * L29: one rounding, to nearest. Sums near a tie between two numbers of a 16-bit type, at all places of its range: the part that tells to which side
+ * they belong is too small for a float.
+ */
+static void rounded_once(void **state)
+{
+    (void)state;
+    enum { CASES = 2 * 3 * 3 * 2 };
+    for (int f = IN_FLOAT16; f <= IN_BFLOAT16; f++) {
+        const struct format *format = &formats[f];
+        int lowest = format->exponent_least - format->digits + 1; /* of the least number */
+        for (int exponent = lowest; exponent <= format->exponent_most; exponent++) {
+            double right[CASES];
+            int column = 0, last_place = exponent - format->digits + 1 < lowest ? lowest : exponent - format->digits + 1;
+            if (last_place - 1 < lowest) /* no element is half of the last place */
+                continue;
+            for (int sign = -1; sign <= 1; sign += 2)
+                for (int side = -1; side <= 1; side++)
+                    for (int odd = 0; odd < 3; odd++) /* the number above the tie: an odd one, or the end of the range */
+                        for (int deep = 0; deep < 2; deep++) {
+                            int small = last_place - (deep == 0 ? 25 : 40);
+                            double rows[] = {ldexp(1, exponent) +
+                                                 (odd < 2 ? odd : ldexp(1, format->digits - 1) - 1) * ldexp(1, last_place),
+                                             ldexp(1, last_place - 1), side * ldexp(1, small < lowest ? lowest : small)};
+                            for (int row = 0; row < 3; row++)
+                                store(format, memory + (row * CASES + column) * format->size, sign * rows[row]);
+                            right[column++] = round_to(format, sign * (rows[0] + rows[1] + rows[2])); /* exact in double */
+                        }
+            assert_sums(format, memory, 3, CASES, right);
+        }
+    }
+    /* Past the largest number: the tie is to inf. */
+    for (int f = IN_FLOAT16; f <= IN_BFLOAT16; f++) {
+        const struct format *format = &formats[f];
+        double most = finite_most(format), half = ldexp(1, format->exponent_most - format->digits), right[] = {most, INFINITY};
+        for (int column = 0; column < 2; column++) {
+            store(format, memory + column * format->size, most);
+            store(format, memory + (2 + column) * format->size, half);
+            store(format, memory + (4 + column) * format->size, column == 0 ? -ldexp(half, -24) : 0);
+        }
+        assert_sums(format, memory, 3, 2, right);
+    }
+}
+
+/* float64: what is lost on the way is kept. Large numbers that cancel, in different orders, leave the small ones exactly. */
+static void cancellation(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 9 };
+    static const int64_t lengths[] = {3, 4, 8, 9, 40, 1001, 20000};
+    static const double large[] = {1e16, 1e15, 3e20, -1e17, 1e16, 7e18, -1e22, 5e15, 1e18};
+    const struct format *format = &formats[IN_FLOAT64];
+    double *x = test_malloc(20000 * COLUMNS * sizeof *x);
+    for (int k = 0; k < COUNT(lengths); k++) {
+        double right[COLUMNS] = {0};
+        int64_t rows = lengths[k];
+        for (int64_t row = 0; row < rows; row++)
+            for (int column = 0; column < COLUMNS; column++) {
+                int64_t from = (row + column) % rows; /* the large one, small ones, and the large one taken away */
+                double value = from == 0 ? large[column] : from == rows - 1 ? -large[column] : (double)(row % 7 + 1);
+                x[row * COLUMNS + column] = value;
+                right[column] += fabs(value) < 10 ? value : 0;
+            }
+        assert_sums(format, (char *)x, rows, COLUMNS, right);
+    }
+    test_free(x);
 }
 
 /* Any rank; leading dimensions in any order, and rows repeated, as long as one stride leads from row to row. */
@@ -307,8 +395,14 @@ static void gpu_calls_are_passed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_strides),       cmocka_unit_test(large_and_repeatable), cmocka_unit_test(ranks_and_orders),
-        cmocka_unit_test(zero_elements),           cmocka_unit_test(special_values),       cmocka_unit_test(refusals),
+        cmocka_unit_test(sizes_and_strides),
+        cmocka_unit_test(large_and_repeatable),
+        cmocka_unit_test(rounded_once),
+        cmocka_unit_test(cancellation),
+        cmocka_unit_test(ranks_and_orders),
+        cmocka_unit_test(zero_elements),
+        cmocka_unit_test(special_values),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(gpu_calls_are_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,11 @@
  * Layouts   x's last dimension is contiguous, and one stride leads from row to row; sum is contiguous. Anything else is
  *           FUSELINE_ERROR_LAYOUT.
  * Aliasing  None: sum overlapping x is FUSELINE_ERROR_OVERLAP.
- * Order     The same result at every call: no atomic additions, and nothing that depends on the number of threads. On the CPU
- *           sums are taken in double; on a GPU with a compensated sum of the type computed in. Rounded once to sum's dtype, x's.
+ * Order     The same result at every call for the same shape and strides: no atomic additions, and nothing that depends on the number
+ *           of threads.
+ * Accuracy  On the CPU 16-bit types and float32 are summed in double. float64, and every dtype on a GPU, is summed in the type computed in
+ *           with what its additions lose kept beside it, about twice its precision. That sum is rounded once, to sum's dtype,
+ *           x's. Where the type summed in overflows on the way the result is inf or nan.
  *
  * conventions.h has what else holds for every operator.
  */

@@ -163,39 +163,109 @@ static void run(const struct fl_operator *op, struct fl_types types, const struc
         run_32(op, types, span, parameters);
 }
 
-/* Sums in double, row after row: the same result for any number of threads. */
-static void column_sum(struct fl_types types, const struct fl_arguments *arguments, int64_t first, int64_t count)
-{
-    _Alignas(64) double sums[FL_BLOCK], values[FL_BLOCK];
-    _Alignas(64) float narrow[FL_BLOCK];
-    enum fl_dtype dtype = types.operand;
-    int size = fl_dtype_size[dtype];
+/* Rows that are added to the sums together, so that these are read and written less often. */
+#define FL_ROWS 8
 
-    for (int64_t end = first + count; first < end; first += FL_BLOCK) {
-        int width = end - first < FL_BLOCK ? (int)(end - first) : FL_BLOCK;
-        const char *from = (const char *)arguments->data[0] + first * size;
-        for (int i = 0; i < width; i++)
-            sums[i] = 0;
-        for (int64_t row = 0; row < arguments->rows; row++, from += arguments->row_stride[0] * size) {
-            if (dtype == FL_FLOAT64) {
-                load_64(dtype, from, 1, values, width);
-                for (int i = 0; i < width; i++)
-                    sums[i] += values[i];
-            } else {
-                load_32(dtype, from, 1, narrow, width);
-                for (int i = 0; i < width; i++)
-                    sums[i] += (double)narrow[i];
-            }
-        }
-        char *to = (char *)arguments->data[1] + first * size;
-        if (dtype == FL_FLOAT64) {
-            store_64(dtype, sums, to, 1, width);
-        } else {
-            for (int i = 0; i < width; i++)
-                narrow[i] = (float)sums[i];
-            store_32(dtype, narrow, to, 1, width);
-        }
+/* To sums in double, FL_ROWS rows of narrower elements. */
+static void add_eight_32(const float *const *row, struct fl_sums *sums, int first, int count)
+{
+    double *sum = sums->sum + first;
+    FL_LOOP({
+        double a = ((double)row[0][i] + (double)row[1][i]) + ((double)row[2][i] + (double)row[3][i]);
+        double b = ((double)row[4][i] + (double)row[5][i]) + ((double)row[6][i] + (double)row[7][i]);
+        sum[i] += a + b;
+    })
+}
+
+static void add_one_32(const float *row, struct fl_sums *sums, int first, int count)
+{
+    double *sum = sums->sum + first;
+    FL_LOOP(sum[i] += (double)row[i];)
+}
+
+/* Double has no wider type to be summed in: what each addition loses is kept. */
+static void add_eight_64(const double *const *row, struct fl_sums *sums, int first, int count)
+{
+    double *kept_sum = sums->sum + first, *kept_lost = sums->lost + first;
+#define FL_ADD(k) sum = fl_two_sum_64(sum, row[k][i], &error), lost += error
+    FL_LOOP({
+        double sum = kept_sum[i], lost = kept_lost[i], error;
+        FL_ADD(0), FL_ADD(1), FL_ADD(2), FL_ADD(3), FL_ADD(4), FL_ADD(5), FL_ADD(6), FL_ADD(7);
+        kept_sum[i] = sum;
+        kept_lost[i] = lost;
+    })
+#undef FL_ADD
+}
+
+static void add_one_64(const double *row, struct fl_sums *sums, int first, int count)
+{
+    double *sum = sums->sum + first, *lost = sums->lost + first;
+    FL_LOOP({
+        double error;
+        sum[i] = fl_two_sum_64(sum[i], row[i], &error);
+        lost[i] += error;
+    })
+}
+
+/* Rows that are converted one after the other are read too short a way at a time for the processor to see it coming. */
+static void prefetch(const char *from, int bytes)
+{
+    for (int at = 0; at < bytes; at += 64)
+        __builtin_prefetch(from + at);
+}
+
+#define FL_ADD_ROWS(precision, real)                                                                                             \
+    static void add_rows_##precision(enum fl_dtype dtype, const char *data, int64_t row_stride, int64_t rows, int columns,       \
+                                     struct fl_sums *sums)                                                                       \
+    {                                                                                                                            \
+        _Alignas(64) real buffers[FL_ROWS][FL_BLOCK];                                                                            \
+        const real *row[FL_ROWS];                                                                                                \
+        int size = fl_dtype_size[dtype];                                                                                         \
+                                                                                                                                 \
+        for (; rows > 0; rows -= FL_ROWS, data += FL_ROWS * row_stride * size) {                                                 \
+            int together = rows < FL_ROWS ? (int)rows : FL_ROWS;                                                                 \
+            for (int first = 0; first < columns; first += FL_BLOCK) {                                                            \
+                int count = columns - first < FL_BLOCK ? columns - first : FL_BLOCK;                                             \
+                for (int k = 0; k < together; k++) {                                                                             \
+                    const char *from = data + (k * row_stride + first) * size;                                                   \
+                    row[k] = in_place_##precision(dtype, from, 1) ? (const real *)(const void *)from : buffers[k];               \
+                    if (row[k] == buffers[k]) {                                                                                  \
+                        prefetch(first + FL_BLOCK < columns ? from + FL_BLOCK * size : data + (k + FL_ROWS) * row_stride * size, \
+                                 count * size);                                                                                  \
+                        load_##precision(dtype, from, 1, buffers[k], count);                                                     \
+                    }                                                                                                            \
+                }                                                                                                                \
+                if (together == FL_ROWS)                                                                                         \
+                    add_eight_##precision(row, sums, first, count);                                                              \
+                else                                                                                                             \
+                    for (int k = 0; k < together; k++)                                                                           \
+                        add_one_##precision(row[k], sums, first, count);                                                         \
+            }                                                                                                                    \
+        }                                                                                                                        \
     }
+
+FL_ADD_ROWS(32, float)
+FL_ADD_ROWS(64, double)
+
+static void add_rows(enum fl_dtype dtype, const char *data, int64_t row_stride, int64_t rows, int columns, struct fl_sums *sums)
+{
+    (dtype == FL_FLOAT64 ? add_rows_64 : add_rows_32)(dtype, data, row_stride, rows, columns, sums);
+}
+
+static void store_sums(enum fl_dtype dtype, const struct fl_sums *sums, char *to, int columns)
+{
+    double whole[FL_STRIP];
+    float narrow[FL_STRIP];
+
+    for (int i = 0; i < columns; i++) /* an infinite sum has lost nothing that counts, and nan is what it has kept of it */
+        whole[i] = sums->lost[i] - sums->lost[i] == 0 ? sums->sum[i] + sums->lost[i] : sums->sum[i];
+    if (dtype == FL_FLOAT64) {
+        store_64(dtype, whole, to, 1, columns);
+        return;
+    }
+    for (int i = 0; i < columns; i++)
+        narrow[i] = dtype == FL_FLOAT32 ? (float)whole[i] : fl_double_to_odd_float(whole[i]);
+    store_32(dtype, narrow, to, 1, columns);
 }
 
 #define FL_PASTE_(a, b) a##b
@@ -203,4 +273,4 @@ static void column_sum(struct fl_types types, const struct fl_arguments *argumen
 #define FL_TEXT_(a)     #a
 #define FL_TEXT(a)      FL_TEXT_(a)
 
-const struct fl_cpu_variant FL_PASTE(fl_cpu_, FL_VARIANT) = {FL_TEXT(FL_VARIANT), run, column_sum};
+const struct fl_cpu_variant FL_PASTE(fl_cpu_, FL_VARIANT) = {FL_TEXT(FL_VARIANT), run, add_rows, store_sums};

@@ -75,6 +75,21 @@ static inline uint16_t fl_float_to_float16_bits(float x)
     return (uint16_t)(half | (bits >> 16 & 0x8000u));
 }
 
+/*
+ * From double to float on the way to 16 bits: an inexact result is the odd one of its two neighbours, which lies on no tie of a
+ * narrower type. So rounding it to nearest gives what rounding x itself would (Boldo, Melquiond: Emulation of FMA and correctly rounded
+ * sums, 2008).
+ */
+static inline float fl_double_to_odd_float(double x)
+{
+    float nearest = (float)x;
+    uint32_t bits = fl_float_bits(nearest);
+    double back = (double)nearest;
+    bits -= (back < 0 ? -back : back) > (x < 0 ? -x : x) ? 1u : 0u; /* toward zero */
+    bits |= back != x ? 1u : 0u;                                    /* stays nan */
+    return fl_float_from_bits(bits);
+}
+
 /* The instruction set's part of a conversion; returns how many elements it did. */
 static inline int fl_float16_to_float_simd(const char *from, float *to, int count)
 {

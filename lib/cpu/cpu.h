@@ -13,4 +13,7 @@ const char *fl_cpu_variant_name(void);
 /* How many threads a large call may use: OMP_NUM_THREADS or the number of processors; 1 in a forked child. */
 int fl_cpu_threads(void);
 
+/* How many of them a call on so many elements should use: no more than have enough to do. */
+int fl_cpu_threads_for(int64_t elements);
+
 #endif

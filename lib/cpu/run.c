@@ -5,6 +5,7 @@
 #include <omp.h>
 #endif
 
+#include "reduce.h"
 #include "select.h"
 
 /* Elements that one thread should at least have: below this, waking another costs more than it saves. */
@@ -37,6 +38,15 @@ int fl_cpu_threads(void)
 #endif
 }
 
+int fl_cpu_threads_for(int64_t elements)
+{
+    int64_t useful = elements / ELEMENTS_PER_THREAD;
+    if (useful < 2)
+        return 1;
+    int threads = fl_cpu_threads();
+    return threads < useful ? threads : (int)useful;
+}
+
 /* Runs the elements first ... first + count - 1, counted through all rows. */
 static void run_range(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments,
                       const void *parameters, int64_t first, int64_t count)
@@ -59,41 +69,29 @@ static void run_range(const struct fl_operator *op, struct fl_types types, const
     }
 }
 
-/* Runs a share of a call: elements for an elementwise operator, columns for a reduction. */
-static void run_share(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments,
-                      const void *parameters, int64_t first, int64_t count)
-{
-    if (count <= 0)
-        return;
-    if (op->kind == FL_REDUCTION_KIND)
-        fl_cpu_variant()->column_sum(types, arguments, first, count);
-    else
-        run_range(op, types, arguments, parameters, first, count);
-}
-
 fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, int device_id,
                            const struct fl_arguments *arguments, const void *parameters, size_t parameters_size, void *stream)
 {
     int64_t elements = arguments->rows * arguments->columns;
-    int64_t shared = op->kind == FL_REDUCTION_KIND ? arguments->columns : elements;
+    int threads = fl_cpu_threads_for(elements);
     (void)device_id, (void)parameters_size, (void)stream;
 
+    if (op->kind == FL_REDUCTION_KIND) {
+        fl_cpu_column_sum(types, arguments, threads);
+        return FUSELINE_OK;
+    }
+    if (threads == 1) {
+        run_range(op, types, arguments, parameters, 0, elements);
+        return FUSELINE_OK;
+    }
 #ifdef _OPENMP
-    if (elements >= 2 * ELEMENTS_PER_THREAD) {
-        int64_t threads = fl_cpu_threads(), useful = elements / ELEMENTS_PER_THREAD;
-        threads = threads < useful ? threads : useful;
-        if (threads > 1) {
-            /* Shares start at whole cache lines of every dtype, so that no two threads write to one line. */
-            int64_t share = ((shared + threads - 1) / threads + 63) / 64 * 64;
-#pragma omp parallel for num_threads((int)threads) schedule(static)
-            for (int64_t part = 0; part < threads; part++) {
-                int64_t first = part * share, count = shared - first < share ? shared - first : share;
-                run_share(op, types, arguments, parameters, first, count);
-            }
-            return FUSELINE_OK;
-        }
+    /* Shares start at whole cache lines of every dtype, so that no two threads write to one line. */
+    int64_t share = ((elements + threads - 1) / threads + 63) / 64 * 64;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int part = 0; part < threads; part++) {
+        int64_t first = part * share, count = elements - first < share ? elements - first : share;
+        run_range(op, types, arguments, parameters, first, count);
     }
 #endif
-    run_share(op, types, arguments, parameters, 0, shared);
     return FUSELINE_OK;
 }

@@ -1,6 +1,7 @@
 """Forms, layouts, dtypes and shapes of the activation family: the same numbers, and copies only where needed."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -536,8 +537,12 @@ def test_column_sum_is_the_same_at_every_call(device):
 def test_column_sum_does_not_depend_on_the_threads():
     program = """
 import numpy, fuseline, hashlib
-x = numpy.random.default_rng(0).normal(size=(2000, 517)).astype(numpy.float32)
-print(hashlib.sha256(fuseline.column_sum(x).tobytes()).hexdigest())
+numbers = hashlib.sha256()
+for shape in (2000, 517), (100, 6000), (200_000, 3), (300_001, 1):
+    for dtype in "float16", "float32", "float64":
+        x = numpy.random.default_rng(0).normal(size=shape).astype(dtype)
+        numbers.update(fuseline.column_sum(x).tobytes())
+print(numbers.hexdigest())
 """
     assert len({run_python(program, OMP_NUM_THREADS=str(threads)) for threads in (1, 2, 3, 8)}) == 1
 
@@ -546,6 +551,45 @@ def test_column_sum_loses_nothing_in_long_columns(device):
     """A plain float sum of these would stop at 2^24."""
     x = torch.ones(1, 1, device=device).expand((1 << 24) + 4096, 1)
     assert fuseline.column_sum(x.contiguous()).item() == (1 << 24) + 4096
+
+
+@pytest.mark.parametrize(
+    "dtype, column, right",
+    [
+        (torch.float16, [1, 2**-11, 2**-24], 1 + 2**-10),
+        (torch.float16, [1, 2**-11, -(2**-24)], 1),
+        (torch.float16, [-1, -(2**-11), -(2**-24)], -1 - 2**-10),
+        (torch.float16, [1, 2**-11, 0], 1),
+        (torch.bfloat16, [1, 2**-8, 2**-30], 1 + 2**-7),
+        (torch.bfloat16, [1, 2**-8, -(2**-30)], 1),
+        (torch.bfloat16, [-1, -(2**-8), -(2**-30)], -1 - 2**-7),
+        (torch.float32, [1, 2**-24, 2**-45], 1 + 2**-23),
+        (torch.float32, [1e8, 1, -1e8], 1),
+        (torch.float64, [1e16, 1, -1e16], 1),
+        (torch.float64, [1, 2**-53, 2**-100], 1 + 2**-52),
+    ],
+)
+def test_column_sum_is_rounded_once(device, dtype, column, right):
+    """L29: to the neighbour that is nearer to the sum itself; and what is lost on the way comes back."""
+    x = torch.tensor(column, dtype=torch.float64, device=device).to(dtype).reshape(3, 1)
+    assert (fuseline.column_sum(x.expand(3, 70).contiguous()) == right).all()
+    assert fuseline.column_sum(x).item() == right
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1000, 7), (30_000, 2), (2000, 600)])
+def test_column_sum_of_numbers_that_cancel(device, shape):
+    """float64 against exact sums: as if it were summed in twice the precision."""
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(shape, generator=generator, dtype=torch.float64)
+    x *= torch.pow(10.0, torch.randint(-8, 9, shape, generator=generator).double())
+    half = shape[0] // 2
+    x[half : 2 * half] = -x[:half][torch.randperm(half, generator=generator)] * (1 + 1e-14)
+    total = fuseline.column_sum(x.to(device)).cpu()
+    for column in range(0, shape[1], 1 + shape[1] // 50):
+        numbers = x[:, column].tolist()
+        right = math.fsum(numbers)
+        size = math.fsum(map(abs, numbers))
+        assert abs(total[column].item() - right) <= 2**-53 * abs(right) + (shape[0] * 2**-53) ** 2 * size
 
 
 def test_wrong_column_sums():
