@@ -6,13 +6,16 @@ python_package = \
 	bindings/python/fuseline/_builtin.py \
 	bindings/python/fuseline/_call.py \
 	bindings/python/fuseline/_cupy.py \
+	bindings/python/fuseline/_differentiation.py \
 	bindings/python/fuseline/_dlpack.py \
+	bindings/python/fuseline/_dynamo.py \
 	bindings/python/fuseline/_errors.py \
 	bindings/python/fuseline/_generic.py \
 	bindings/python/fuseline/_jax.py \
 	bindings/python/fuseline/_kernels.py \
 	bindings/python/fuseline/_library.py \
 	bindings/python/fuseline/_numpy.py \
+	bindings/python/fuseline/_registered.py \
 	bindings/python/fuseline/_tensor.py \
 	bindings/python/fuseline/_torch.py
 python_operators = \

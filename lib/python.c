@@ -351,6 +351,48 @@ void *fuseline_python_call(void *self, void *const *arguments, ptrdiff_t count)
     return python.call(kernel->fallback, arguments, (size_t)count, NULL);
 }
 
+/* What an operator's implementation returns: the result, or a tuple of those that are there, be it one. */
+static object *listed(const struct fuseline_python_kernel *kernel, object *const *outputs)
+{
+    object *result = result_of(outputs, kernel->outputs);
+    if (kernel->is_single || result == NULL || outputs[0] != result)
+        return result;
+    return tuple_of(&result, 1);
+}
+
+/* True if inputs and scalars are followed by nothing but None, as options that are not asked for are passed. */
+static int has_no_options(const struct fuseline_python_kernel *kernel, object *const *arguments, ptrdiff_t count)
+{
+    int taken = kernel->inputs + kernel->scalars;
+    for (ptrdiff_t k = taken; k < count; k++)
+        if (arguments[k] != torch.none)
+            return 0;
+    return has_torch && count >= taken;
+}
+
+void *fuseline_python_operator(void *self, void *const *arguments, ptrdiff_t count)
+{
+    const struct fuseline_python_kernel *kernel = python.capsule_pointer(self, NULL);
+    object *outputs[FUSELINE_PYTHON_OUTPUTS];
+    if (kernel == NULL)
+        return NULL;
+    if (has_no_options(kernel, arguments, count) && run(kernel, arguments, outputs))
+        return listed(kernel, outputs);
+    return python.call(kernel->operator_fallback, arguments, (size_t)count, NULL);
+}
+
+void *fuseline_python_autograd(void *self, void *const *arguments, ptrdiff_t count)
+{
+    const struct fuseline_python_kernel *kernel = python.capsule_pointer(self, NULL);
+    object *outputs[FUSELINE_PYTHON_OUTPUTS];
+    if (kernel == NULL)
+        return NULL;
+    if (count > 0 && has_no_options(kernel, arguments + 1, count - 1) && difference_of(kernel, arguments + 1) == PLAIN &&
+        run(kernel, arguments + 1, outputs))
+        return listed(kernel, outputs);
+    return python.call(kernel->autograd_fallback, arguments, (size_t)count, NULL);
+}
+
 /* Sets an attribute to a tuple of some of the arguments. */
 static int keep(object *context, object *name, object *const *items, int count)
 {
@@ -481,6 +523,16 @@ void *fuseline_python_call(void *self, void *const *arguments, ptrdiff_t count)
 {
     (void)self, (void)arguments, (void)count;
     return NULL;
+}
+
+void *fuseline_python_operator(void *self, void *const *arguments, ptrdiff_t count)
+{
+    return fuseline_python_call(self, arguments, count);
+}
+
+void *fuseline_python_autograd(void *self, void *const *arguments, ptrdiff_t count)
+{
+    return fuseline_python_call(self, arguments, count);
 }
 
 void *fuseline_python_forward(void *self, void *const *arguments, ptrdiff_t count)

@@ -165,6 +165,7 @@ EXTRA_DIST += \
 	tests/python/test_activation_values.py \
 	tests/python/test_builtin.py \
 	tests/python/test_cli.py \
+	tests/python/test_compile.py \
 	tests/python/test_cupy.py \
 	tests/python/test_dlpack.py \
 	tests/python/test_gpu.py \

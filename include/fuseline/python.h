@@ -55,9 +55,10 @@ struct fuseline_python_kernel {
     unsigned optional;                   /* a bit for each input that may be None */
     int like[FUSELINE_PYTHON_OUTPUTS];   /* the input that the output is like; where that is None there is none */
     int halved[FUSELINE_PYTHON_OUTPUTS]; /* whether it has half the last extent of an input that holds two tensors */
+    int is_single;                       /* whether every call has one result */
     /* Objects: what serves every call, with the same arguments; the `apply` of the kernel's autograd.Function, or NULL; and the
-     * Python forms of that Function's forward and backward. */
-    void *fallback, *apply, *forward_fallback, *backward_fallback;
+     * Python forms of that Function's forward and backward, and of the registered operator's implementations. */
+    void *fallback, *apply, *forward_fallback, *backward_fallback, *operator_fallback, *autograd_fallback;
     const struct fuseline_python_kernel *gradient; /* the kernel of the backward; or NULL */
     void *run;                                     /* the library's own */
 };
@@ -82,6 +83,9 @@ FUSELINE_API fuseline_status fuseline_python_ready(struct fuseline_python_kernel
  * The bodies of built-in functions, of the calling convention METH_FASTCALL. `self` is a capsule that holds the kernel.
  *
  * _call      takes inputs, scalars, out, dtype. Ordinary tensors of PyTorch are served here, everything else by the fallback.
+ * _operator  takes inputs, scalars, and options: the implementation of a registered operator on a device, which returns a tuple of
+ *            results unless every call has one.
+ * _autograd  takes a set of dispatch keys, and the same: the implementation that is asked first, in case something is differentiated.
  * _forward   takes the context of an autograd.Function, inputs, scalars, and what more there is, which is the fallback's.
  * _backward  takes the context and the results' gradients. `self` holds the forward's kernel.
  *
@@ -91,6 +95,8 @@ FUSELINE_API fuseline_status fuseline_python_ready(struct fuseline_python_kernel
  * Returns: a new reference; or NULL with Python's error set
  */
 FUSELINE_API void *fuseline_python_call(void *self, void *const *arguments, ptrdiff_t count);
+FUSELINE_API void *fuseline_python_operator(void *self, void *const *arguments, ptrdiff_t count);
+FUSELINE_API void *fuseline_python_autograd(void *self, void *const *arguments, ptrdiff_t count);
 FUSELINE_API void *fuseline_python_forward(void *self, void *const *arguments, ptrdiff_t count);
 FUSELINE_API void *fuseline_python_backward(void *self, void *const *arguments, ptrdiff_t count);
 FUSELINE_API void *fuseline_python_node_apply(void *self, void *const *arguments, ptrdiff_t count);

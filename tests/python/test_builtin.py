@@ -23,7 +23,7 @@ def only_c(monkeypatch):
     def refuse(*arguments, **keywords):
         raise AssertionError("served by Python")
 
-    for name in ("call", "plain", "run", "gradients"):
+    for name in ("call", "plain", "run"):
         monkeypatch.setattr(type(torch_adapter()), name, refuse)
 
 

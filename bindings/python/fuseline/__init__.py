@@ -5,7 +5,7 @@ Importing this loads fuseline's C library and nothing else: no framework, and no
 
 import json as _json
 
-from . import _library
+from . import _call, _dynamo, _library
 from ._errors import (
     ArchitectureError,
     ArgumentError,
@@ -30,6 +30,8 @@ from .operators.reglu import reglu, reglu_backward
 from .operators.relu2 import relu2, relu2_backward
 from .operators.swiglu import swiglu, swiglu_backward
 from .operators.swish import swish, swish_backward
+
+_dynamo.when_loaded(_call.tell_compiler)
 
 __version__ = _library.functions["fuseline_version"]().decode()
 

@@ -52,7 +52,9 @@ _Kernel._fields_ = [
     ("optional", c_uint),
     ("like", c_int * _OUTPUTS),
     ("halved", c_int * _OUTPUTS),
-    *((name, c_void_p) for name in "fallback apply forward_fallback backward_fallback".split()),
+    ("is_single", c_int),
+    *((name, c_void_p) for name in "fallback apply".split()),
+    *((f"{role}_fallback", c_void_p) for role in "forward backward operator autograd".split()),
     ("gradient", ctypes.POINTER(_Kernel)),
     ("run", c_void_p),
 ]
@@ -106,6 +108,7 @@ def _structure(kernel):
         sum(operand.is_optional << k for k, operand in enumerate(kernel.inputs)),
         (c_int * _OUTPUTS)(*(output.like for output in kernel.outputs)),
         (c_int * _OUTPUTS)(*(output.form is UNPACKED for output in kernel.outputs)),
+        len(kernel.outputs) + len(kernel.sums) == 1,
     )
     if kernel.gradient is not None:
         made.gradient = ctypes.pointer(_structure(kernel.gradient))
@@ -146,6 +149,18 @@ def call_function(kernel, fallback):
     structure = _structure(kernel)
     structure.fallback = _address(fallback)
     return _make(kernel.function, "call", structure)
+
+
+def implementation(kernel, role, fallback):
+    """An implementation of a kernel's registered operator: "operator" on a device, "autograd" before that.
+
+    Args:
+        fallback: the same in Python, for the calls that C does not serve.
+    """
+    if not is_supported or kernel.name not in _kernels:
+        return fallback
+    setattr(_kernels[kernel.name], f"{role}_fallback", _address(fallback))
+    return _make(kernel.name, role, _kernels[kernel.name])
 
 
 def differentiable(kernel, forward, backward):

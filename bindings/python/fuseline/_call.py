@@ -22,6 +22,13 @@ _FRAMEWORKS = {
 _made = {"": _generic.make()}
 
 
+def _adapter_of(framework):
+    """The adapter for a framework that is loaded, by its name."""
+    if framework not in _made:
+        _made[framework] = importlib.import_module("._" + framework, __package__).make()
+    return _made[framework]
+
+
 def _find(name, array):
     """The adapter for an array's type; remembered. Raises ObjectError for what is no array."""
     chosen = ""
@@ -33,13 +40,26 @@ def _find(name, array):
                 break
         except AttributeError:  # a module that is still being imported has made no arrays yet
             pass
-    if chosen not in _made:
-        _made[chosen] = importlib.import_module("._" + chosen, __package__).make()
-    adapter = _made[chosen]
+    adapter = _adapter_of(chosen)
     if not chosen:
         adapter.check_kind(name, array)
     _adapters[type(array)] = adapter
     return adapter
+
+
+# What function_of has made: (kernel, function).
+_functions = []
+
+
+def tell_compiler():
+    """Has PyTorch's compiler trace registered operators where these functions are called."""
+    import torch
+
+    substitute = getattr(torch.compiler, "substitute_in_graph", None)
+    if substitute is not None:
+        registered = _adapter_of("torch").registered
+        for kernel, function in _functions:
+            substitute(function, skip_signature_check=True)(registered.traced(kernel))
 
 
 def function_of(kernel):
@@ -54,7 +74,9 @@ def function_of(kernel):
         taken = inputs + scalars
         return call(kernel, arguments[:inputs], arguments[inputs:taken], *arguments[taken:])
 
-    return _builtin.call_function(kernel, fallback)
+    function = _builtin.call_function(kernel, fallback)
+    _functions.append((kernel, function))
+    return function
 
 
 def call(kernel, inputs, scalars, out, dtype=None):

@@ -36,6 +36,8 @@ def _prototypes():
         "fuseline_python_ready": (c_int, (c_void_p, c_size_t)),
         # Only Python itself calls these, as built-in functions.
         "fuseline_python_call": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
+        "fuseline_python_operator": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
+        "fuseline_python_autograd": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
         "fuseline_python_forward": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
         "fuseline_python_backward": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),
         "fuseline_python_node_apply": (c_void_p, (c_void_p, c_void_p, c_ssize_t)),

@@ -11,6 +11,7 @@ import warnings
 
 from . import _builtin, _dlpack, _errors
 from ._adapter import Adapter, type_name, unsupported_dtype, wrong_dtype, wrong_object
+from ._differentiation import as_tuple, call_on_batch, make_functions
 from ._kernels import COLUMNS, KERNELS, SAME, UNPACKED
 from ._tensor import DTYPES
 
@@ -44,7 +45,12 @@ class TorchAdapter(Adapter):
         self._dtypes = _dtypes(torch)
         self._results = [getattr(torch, name) for name in DTYPES]
         self._readable_types = {torch.Tensor, torch.nn.Parameter}
-        self._apply = _make_functions(torch, self)
+        # Subclasses whose elements need not lie in their own memory: they are shown operators instead.
+        self._dispatching_types = set()
+        self._count_of_modes = getattr(torch._C, "_len_torch_dispatch_stack", int)
+        self._tracing_state = getattr(torch._C, "_get_tracing_state", _none)
+        self._registered = None
+        self._apply = make_functions(torch, self)
         # The address of the exchange table; None where there is none, or where it does not do what it should.
         self.exchange = _working_exchange(torch, self)
         self.serve_by_c(True)
@@ -56,7 +62,20 @@ class TorchAdapter(Adapter):
 
     # --- differentiation ---
 
+    @property
+    def registered(self):
+        """The kernels as operators that PyTorch knows by name; registered when they are first needed."""
+        if self._registered is None:
+            from ._registered import RegisteredOperators
+
+            self._registered = RegisteredOperators(self._torch, self)
+        return self._registered
+
     def call(self, kernel, inputs, scalars, out=None, dtype=None, wanted=None):
+        if self._is_watched(kernel, inputs):
+            if dtype is not None:
+                dtype = self.as_dtype(dtype)
+            return self.registered.call(kernel, inputs, scalars, out, dtype, wanted)
         if self._is_differentiated(kernel, inputs, out):
             return self._apply(kernel, scalars, dtype, wanted, inputs)
         try:
@@ -64,17 +83,24 @@ class TorchAdapter(Adapter):
         except _Wrapped:
             return self._apply(kernel, scalars, dtype, wanted, inputs)
 
-    def _is_differentiated(self, kernel, inputs, out):
-        """True if automatic differentiation takes part. Checks the inputs' types on the way."""
+    def _is_watched(self, kernel, inputs):
+        """True if something looks at the operators that are called. Checks the inputs' types on the way."""
+        watched = self._count_of_modes() > 0 or self._tracing_state() is not None
         for operand, tensor in zip(kernel.inputs, inputs):
             if type(tensor) not in self._readable_types and not (tensor is None and operand.is_optional):
                 self._check_type(operand.name, tensor)
+                watched |= type(tensor) in self._dispatching_types
+            watched |= tensor is not None and tensor.is_meta
+        return watched
+
+    def _is_differentiated(self, kernel, inputs, out):
+        """True if automatic differentiation takes part."""
         if self._forward_ad._current_level >= 0:
             differentiated = True
         elif self._is_grad_enabled():
             differentiated = any([tensor is not None and tensor.requires_grad for tensor in inputs])
             if out is not None:
-                differentiated |= any([getattr(tensor, "requires_grad", False) for tensor in _as_tuple(out)])
+                differentiated |= any([getattr(tensor, "requires_grad", False) for tensor in as_tuple(out)])
         else:
             return False
         if differentiated and out is not None:
@@ -93,7 +119,7 @@ class TorchAdapter(Adapter):
                 raise _errors.ObjectError(
                     "out: is not supported inside torch.func's transforms; accepted: None"
                 ) from None
-            for tensor in _as_tuple(out):
+            for tensor in as_tuple(out):
                 _count_change(self._torch, tensor)
             return out
         try:
@@ -118,30 +144,11 @@ class TorchAdapter(Adapter):
             held = [
                 tensor if dim is None else tensor.expand(count, *tensor.shape[1:]) for dim, tensor in zip(dims, held)
             ]
-            made = _call_on_batch(torch, self, kernel, count, dims, held, scalars, dtype, wanted)
+            made = call_on_batch(torch, self.call, kernel, count, dims, held, scalars, dtype, wanted)
             made = tuple(torch._add_batch_dim(result, 0, level) for result in made)
         finally:
             torch._C._vmapmode_increment_nesting()
         return made if len(made) > 1 else made[0]
-
-    def gradients(self, kernel, grads, inputs, scalars, needed):
-        """The gradients of a kernel's inputs.
-
-        Args:
-            grads: those of its results.
-            needed: for each input whether its gradient is needed.
-
-        Returns: one for each input, None where it is not needed.
-        """
-        arguments = *grads, *inputs
-        offset = len(grads)
-        wanted = (False,) * offset + needed
-        made = _as_tuple(self.call(kernel.gradient, arguments, scalars, None, None, wanted))
-        results = [None] * len(inputs)
-        for result, tensor in zip(kernel.gradient.results(arguments, wanted), made):
-            if wanted[result.like]:
-                results[result.like - offset] = tensor
-        return results
 
     # --- calls ---
 
@@ -225,14 +232,17 @@ class TorchAdapter(Adapter):
         if not isinstance(tensor, self._torch.Tensor):
             raise wrong_object(name, tensor, self.kind)
         if kind.__torch_dispatch__ is not self._torch.Tensor.__torch_dispatch__:
+            self._dispatching_types.add(kind)
+        else:
+            self._readable_types.add(kind)
+
+    def check_kind(self, name, tensor):
+        self._check_type(name, tensor)
+        if type(tensor) in self._dispatching_types:
             raise _errors.ObjectError(
                 f"{name}: is {type_name(tensor)}, a subclass with __torch_dispatch__, whose elements need not lie in "
                 "its own memory; accepted: a plain torch.Tensor, such as DTensor's x.to_local()"
             )
-        self._readable_types.add(kind)
-
-    def check_kind(self, name, tensor):
-        self._check_type(name, tensor)
         if self._is_wrapped(tensor):
             raise _Wrapped
         if self._is_batched(tensor):
@@ -261,13 +271,13 @@ def _never(*arguments):
     return False
 
 
+def _none():
+    return None
+
+
 def _first_line(error):
     """What a foreign error says, without the trace that may follow."""
     return str(error).strip().partition("\n")[0]
-
-
-def _as_tuple(out):
-    return out if isinstance(out, (tuple, list)) else (out,)
 
 
 def _dtypes(torch):
@@ -296,138 +306,6 @@ def _count_change(torch, tensor):
     else:
         with torch.no_grad():
             tensor.unsqueeze(0)[:0].zero_()
-
-
-def _make_functions(torch, adapter):
-    """The autograd.Functions: one for each kernel, and one for torch.func's transforms, which is handed the kernel.
-
-    Returns: a callable of (kernel, scalars, dtype, wanted, inputs), the last four as ``Adapter.call`` has them.
-    """
-
-    def gradients_of(kernel, grads, context, needed):
-        if kernel.gradient is None:
-            raise NotImplementedError(
-                f"fuseline.{kernel.function}: its gradient, such as a second derivative, is not offered; "
-                "write the operator in torch's own functions where it is needed"
-            )
-        if not any(needed):
-            return (None,) * len(needed)
-        inputs = context.saved_tensors
-        # Where C did the forward, the result has the leading input's dtype, and scalars were kept if there are any.
-        dtype, scalars = getattr(context, "dtype", inputs[kernel.lead].dtype), getattr(context, "scalars", ())
-        grads = [grad if grad.dtype == dtype else grad.to(dtype) for grad in grads]
-        return adapter.gradients(kernel, grads, inputs, scalars, needed)
-
-    def make(kernel):
-        inputs, taken = len(kernel.inputs), len(kernel.inputs) + len(kernel.scalars)
-
-        # In the form with the least overhead, and called by C where that serves the call. The arguments are inputs,
-        # scalars, and then a dtype and which results are wanted, unless neither is asked for.
-
-        def forward(context, *arguments):
-            operands, scalars = arguments[:inputs], arguments[inputs:taken]
-            result = adapter.plain(kernel, operands, scalars, None, *arguments[taken:])
-            if kernel.gradient is not None:
-                context.scalars, context.dtype = scalars, result.dtype
-                context.save_for_backward(*operands)
-            return result
-
-        def backward(context, *grads):
-            made = gradients_of(kernel, grads, context, context.needs_input_grad[:inputs])
-            return (*made, *(None,) * (taken + 2 - inputs))
-
-        forward, backward = _builtin.differentiable(kernel, forward, backward)
-        name = "".join(part.title() for part in kernel.function.split("_"))
-        function = type(
-            name,
-            (torch.autograd.Function,),
-            {"forward": staticmethod(forward), "backward": staticmethod(backward), "__module__": __package__},
-        )
-        _builtin.serve_function(kernel, _bare_apply(torch, function), getattr(function, "_backward_cls", None))
-        return function
-
-    functions = {kernel.name: make(kernel) for kernel in KERNELS.values()}
-    are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", None)
-    if are_transforms_active is None or not hasattr(torch.autograd.Function, "setup_context"):
-        are_transforms_active = _never
-
-    class TransformableFuselineFunction(torch.autograd.Function):
-        """The form that torch.func's transforms ask for."""
-
-        @staticmethod
-        def forward(kernel, options, *inputs):
-            return adapter.plain(kernel, inputs, options[0], None, *options[1:])
-
-        @staticmethod
-        def setup_context(context, inputs, output):
-            context.kernel, context.scalars = inputs[0], inputs[1][0]
-            if context.kernel.gradient is not None:
-                context.dtype = output.dtype
-                context.save_for_backward(*inputs[2:])
-
-        @staticmethod
-        def backward(context, *grads):
-            return (None, None, *gradients_of(context.kernel, grads, context, context.needs_input_grad[2:]))
-
-        @staticmethod
-        def vmap(info, in_dims, kernel, options, *tensors):
-            scalars, dtype, wanted = options
-            count, dims = info.batch_size, in_dims[2:]
-            made = _call_on_batch(torch, adapter, kernel, count, dims, tensors, scalars, dtype, wanted)
-            return (made, (0,) * len(made)) if len(made) > 1 else (made[0], 0)
-
-    def apply(kernel, scalars, dtype, wanted, inputs):
-        if are_transforms_active():
-            return TransformableFuselineFunction.apply(kernel, (scalars, dtype, wanted), *inputs)
-        return functions[kernel.name].apply(*inputs, *scalars, dtype, wanted)
-
-    return apply
-
-
-def _bare_apply(torch, function):
-    """What an autograd.Function's ``apply`` comes to when none of torch.func's transforms is active."""
-    bare = getattr(super(torch.autograd.Function, function), "apply", None)
-    return function.apply if bare is None else bare
-
-
-def _call_on_batch(torch, adapter, kernel, count, dims, tensors, scalars, dtype, wanted):
-    """A kernel on a batch of calls.
-
-    Args:
-        count: of the calls.
-        dims: for each input the dimension that the batch is, None where all calls have the same.
-
-    Returns: a tuple of the results, with the batch as their first dimension.
-    """
-    batched = [operand for operand, dim in zip(kernel.inputs, dims) if dim is not None]
-    results = kernel.results(tensors, wanted)
-    if any(operand.form is COLUMNS for operand in batched) or any(
-        result.summed or result.form is COLUMNS for result in results
-    ):
-        # What belongs to all rows of one call cannot be computed for several calls at once.
-        made = [
-            _as_tuple(adapter.call(kernel, one, scalars, None, dtype, wanted))
-            for one in _unbatched(count, dims, tensors)
-        ]
-        return tuple(torch.stack(pieces)[:count] for pieces in zip(*made))
-    # For the others, the batch is one more dimension.
-    moved = [_with_batch(count, *given) for given in zip(kernel.inputs, dims, tensors)]
-    return _as_tuple(adapter.call(kernel, moved, scalars, None, dtype, wanted))
-
-
-def _unbatched(count, dims, tensors):
-    """The inputs of each single call in a batch of them; of an empty batch those of one, which are zeros."""
-    if count == 0:
-        yield [tensor if dim is None else tensor.sum(dim) for dim, tensor in zip(dims, tensors)]
-    for k in range(count):
-        yield [tensor if dim is None else tensor.select(dim, k) for dim, tensor in zip(dims, tensors)]
-
-
-def _with_batch(count, operand, dim, tensor):
-    """An input with the batch as its first dimension."""
-    if tensor is None or operand.form is COLUMNS:
-        return tensor
-    return tensor.unsqueeze(0).expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
 def _working_exchange(torch, adapter):
