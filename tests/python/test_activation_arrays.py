@@ -264,6 +264,22 @@ def test_numpy_layouts():
         )
 
 
+def test_numpy_booleans():
+    """What a comparison of NumPy's gives is as good as Python's."""
+    packed = np.arange(8, dtype=np.float32).reshape(2, 4)
+    for value in (True, False):
+        right = fuseline.swiglu(packed, interleaved=value)
+        np.testing.assert_array_equal(fuseline.swiglu(packed, interleaved=np.bool_(value)), right)
+        tensor = torch.from_numpy(packed).requires_grad_()
+        assert torch.equal(fuseline.swiglu(tensor, interleaved=np.bool_(value)), torch.from_numpy(right))
+    fuseline.swiglu(packed, packed, interleaved=np.bool_(False))
+    with pytest.raises(ValueError, match="interleaved: is True, but up is given"):
+        fuseline.swiglu(packed, packed, interleaved=np.bool_(True))
+    for wrong in (np.array([True]), np.int8(1), torch.tensor(True)):
+        with pytest.raises(TypeError, match="interleaved: is .*; accepted: True or False"):
+            fuseline.swiglu(packed, interleaved=wrong)
+
+
 def test_numpy_out():
     gate, bias = np.ones((4, 6), np.float32), np.zeros(6, np.float32)
     dy = np.ones((4, 3), np.float32)

@@ -6,6 +6,7 @@ import sys
 
 from . import _builtin, _errors, _generic
 from ._adapter import wrong_object
+from ._kernels import Boolean
 
 # type -> adapter, filled as types are met. Frameworks are looked up among the loaded modules, never imported:
 # whoever holds an array has loaded its library.
@@ -111,7 +112,7 @@ def _converted(kernel, scalars):
     return tuple(converted)
 
 
-_ACCEPTED = {numbers.Real: "a real number", bool: "True or False"}
+_ACCEPTED = {numbers.Real: "a real number", Boolean: "True or False"}
 
 
 def choose(name, value, choices):

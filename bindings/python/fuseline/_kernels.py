@@ -26,6 +26,20 @@ class Scalar(NamedTuple):
     c_type: type = c_double
 
 
+class _BooleanType(type):
+    def __instancecheck__(cls, value):
+        kind = type(value)
+        return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
+
+
+class Boolean(metaclass=_BooleanType):
+    """What True and False are instances of; NumPy's too, which are no bool."""
+
+
+_BETA = Scalar("beta")
+_INTERLEAVED = Scalar("interleaved", Boolean, bool, c_int)
+
+
 class Input(NamedTuple):
     """A tensor that a kernel reads.
 
@@ -134,7 +148,7 @@ def _gated(function, scalars=(), family=None):
     """The two kernels of y = a(gate) * up."""
     family = family or function
     pair = Input("gate"), Input("up", is_optional=True), Input("bias", COLUMNS, is_optional=True)
-    scalars = Scalar("interleaved", bool, bool, c_int), *scalars
+    scalars = _INTERLEAVED, *scalars
     backward = Kernel(
         f"{family}_backward",
         f"{function}_backward",
@@ -148,8 +162,6 @@ def _gated(function, scalars=(), family=None):
     )
     return forward, backward
 
-
-_BETA = Scalar("beta")
 
 COLUMN_SUM = Kernel("column_sum", "column_sum", (Input("x"),), (), (Output("sum", 0, COLUMNS),))
 
