@@ -2,9 +2,10 @@
 
 import re
 
-from . import _errors
+from . import _dlpack, _errors
 from ._kernels import COLUMN_SUM, COLUMNS
 from ._library import last_error
+from ._overlap import Footprint
 
 DTYPES = "float16, bfloat16, float32, float64"
 
@@ -18,6 +19,8 @@ class Adapter:
 
     #: what users call the arrays, for messages
     kind = "array"
+    #: True if `assign` works
+    can_assign = False
 
     def check_kind(self, name, array):
         """Raises if the array is none of this library's, or of a kind that cannot be read."""
@@ -124,7 +127,7 @@ class Adapter:
         if outputs is None:
             outputs = self.new_outputs(kernel, inputs, results, dtype)
         else:
-            self.check_sums(kernel, inputs, results, outputs, names)
+            self.check_sums(kernel, inputs, scalars, results, outputs, names)
         outputs = self.run(kernel, inputs, scalars, results, outputs, names)
         self.add_sums(kernel, inputs, results, outputs, names)
         return outputs
@@ -141,21 +144,25 @@ class Adapter:
         lead = inputs[kernel.lead]
         if status == _errors.STATUS_LAYOUT and self.can_copy(lead):
             message = rename(last_error(), names)
-            for order in (dimension_order(self.strides(lead)), None):
+            attempts = [(dimension_order(self.strides(lead)), False), (None, False)]
+            if names:
+                computed = [k for k, result in enumerate(results) if not result.summed]
+                self.check_memory(kernel, inputs, scalars, results, outputs, names, computed)
+                attempts.insert(0, (dimension_order(self.strides(outputs[0])), True))  # if only inputs are at fault
+            for order, is_direct in attempts:
                 copies = [self.copied(operand, array, order) for operand, array in zip(kernel.inputs, inputs)]
                 targets = [
                     output
-                    if result.summed
+                    if is_direct or result.summed
                     else self.empty(copies[result.like], kernel.form(result, inputs), self.dtype(output))
                     for result, output in zip(results, outputs)
                 ]
                 status = self.launch(kernel, copies, scalars, kernel.placed(inputs, targets), names)
                 if status != _errors.STATUS_LAYOUT:
                     break
-            if status == 0 and names:
-                computed = len(results) - sum(bool(result.summed) for result in results)
-                self.assign(outputs[:computed], targets[:computed], message)
-            else:
+            if status == 0 and names and not is_direct:
+                self.assign([outputs[k] for k in computed], [targets[k] for k in computed], message)
+            elif not names:
                 outputs = targets
         self.check_status(status, names)
         return outputs
@@ -165,7 +172,7 @@ class Adapter:
         if array is None:
             return None
         count = len(self.shape(array))
-        if order is None or operand.form is COLUMNS:
+        if order is None or len(order) != count:
             order = range(count)
         return self.arrange(array, list(order))
 
@@ -194,20 +201,69 @@ class Adapter:
                     called = {name: names.get(ours, ours) for name, ours in called.items()}
                     self.run(COLUMN_SUM, (placed[k],), (), COLUMN_SUM.outputs, [part], called)
 
-    def check_sums(self, kernel, inputs, results, outputs, names):
+    def check_sums(self, kernel, inputs, scalars, results, outputs, names):
         """Raises if the user's outputs for column sums do not fit, before anything is written."""
-        for result, output in zip(results, outputs):
-            if result.summed:
-                name, like = names[result.name], kernel.inputs[result.like].name
-                shape, expected = self.shape(output), self.shape(inputs[result.like])
-                if shape != expected:
-                    raise _errors.ShapeError(
-                        f"{name}: shape is {shape}, but {like} is {expected}; accepted: the same shape"
+        summed = [k for k, result in enumerate(results) if result.summed]
+        for k in summed:
+            result, output, model = results[k], outputs[k], inputs[results[k].like]
+            name, like = names[result.name], kernel.inputs[result.like].name
+            shape, expected = self.shape(output), self.shape(model)
+            if shape != expected:
+                raise _errors.ShapeError(
+                    f"{name}: shape is {shape}, but {like} is {expected}; accepted: the same shape"
+                )
+            dtype, expected = self.dtype(output), self.dtype(model)
+            if dtype != expected:
+                raise _errors.DTypeError(
+                    f"{name}: dtype is {dtype}, but {like} is {expected}; accepted: the same dtype"
+                )
+            device = _dlpack.device_text(self.describe(name, output))
+            expected = _dlpack.device_text(self.describe(like, model))
+            if device != expected:
+                raise _errors.DeviceError(f"{name} is on {device}, but {like} is on {expected}; accepted: one device")
+        if summed:
+            self.check_memory(kernel, inputs, scalars, results, outputs, names, summed)
+        for k in summed:
+            strides = self.strides(outputs[k])
+            if not self.can_assign and len(strides) == 1 and self.shape(outputs[k])[0] > 1 and strides != (1,):
+                raise _errors.LayoutError(f"{names[results[k].name]}: strides are {strides}; accepted: (1,)")
+
+    def check_memory(self, kernel, inputs, scalars, results, outputs, names, checked):
+        """Raises if outputs of the user's share memory in a way that C refuses where it learns of them.
+
+        Args:
+            checked: the indices of these outputs. The others are taken to be right among themselves.
+        """
+        given = []
+        for k, (operand, array) in enumerate(zip(kernel.inputs, inputs)):
+            if array is not None:
+                whole = Footprint(self.describe(operand.name, array))
+                parts = [whole]
+                if k == kernel.lead and kernel.is_packed(inputs) and whole.shape:
+                    half = whole.shape[-1] // 2
+                    first, step = (1, 2) if kernel.alternates(scalars) else (half, 1)
+                    parts += [whole.part(0, half, step), whole.part(first, half, step)]
+                given.append((names.get(operand.name, operand.name), whole, parts))
+        targets = [names[result.name] for result in results]
+        written = [Footprint(self.describe(name, output)) for name, output in zip(targets, outputs)]
+        for k in checked:
+            name, output = targets[k], written[k]
+            if output.overlaps_itself():
+                raise _errors.OverlapError(
+                    f"{name}: strides are {output.strides} for shape {output.shape}, so that its elements overlap; "
+                    "accepted: elements apart from each other"
+                )
+            for other, whole, parts in given:
+                is_same = results[k].form is not COLUMNS and any(output.is_same(part) for part in parts)
+                if not is_same and output.shares_memory(whole):
+                    raise _errors.OverlapError(
+                        f"{name}: overlaps {other} in memory without being the same elements; accepted: exactly the "
+                        "same memory, or apart"
                     )
-                dtype, expected = self.dtype(output), self.dtype(inputs[result.like])
-                if dtype != expected:
-                    raise _errors.DTypeError(
-                        f"{name}: dtype is {dtype}, but {like} is {expected}; accepted: the same dtype"
+            for j, other in enumerate(targets):
+                if j != k and output.shares_memory(written[j]):
+                    raise _errors.OverlapError(
+                        f"{name}: overlaps {other} in memory; accepted: outputs apart from each other"
                     )
 
     @staticmethod

@@ -15,6 +15,8 @@ MAX_VERSION = (1, 0)  # what we ask producers for: 1.0 has all that is read here
 
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 10, 11, 13
 GPU_DEVICE_TYPES = frozenset((CUDA, ROCM, CUDA_MANAGED))
+# as the C library's messages have them
+_DEVICE_NAMES = {**dict.fromkeys((CPU, CUDA_HOST, ROCM_HOST), "CPU"), CUDA: "CUDA", CUDA_MANAGED: "CUDA", ROCM: "ROCm"}
 
 INT, UINT, FLOAT, BFLOAT, COMPLEX, BOOL = 0, 1, 2, 4, 5, 6
 
@@ -106,6 +108,12 @@ def dense_strides(extents, order):
         dense[axis] = step
         step *= max(extents[axis], 1)
     return tuple(dense)
+
+
+def device_text(tensor):
+    """A DLTensor's device as messages have it: "CPU device 0"."""
+    name = _DEVICE_NAMES.get(tensor.device.device_type, f"DLPack type {tensor.device.device_type}")
+    return f"{name} device {tensor.device.device_id}"
 
 
 def redescribe(tensor, *, shape, strides, dtype=None, offset=0):

@@ -22,7 +22,7 @@ class LayoutError(Error, ValueError):
 
 
 class OverlapError(Error, ValueError):
-    """An output shares some, but not all, of its memory with another operand."""
+    """An output shares some, but not all, of its memory with another operand; or its elements share memory."""
 
 
 class ReadOnlyError(Error, ValueError):

@@ -110,6 +110,10 @@ class Kernel:
         """True if the leading input holds two tensors."""
         return self.second is not None and inputs[self.second] is None
 
+    def alternates(self, scalars):
+        """True if a leading input that holds two tensors has their elements by turns."""
+        return any(scalar is _INTERLEAVED and value for scalar, value in zip(self.scalars, scalars))
+
     def form(self, output, inputs):
         """The form of an output in a call: nothing has to be unpacked where nothing is packed."""
         return SAME if output.form is UNPACKED and not self.is_packed(inputs) else output.form

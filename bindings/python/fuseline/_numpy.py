@@ -15,6 +15,7 @@ _CODES = {"i": _dlpack.INT, "u": _dlpack.UINT, "f": _dlpack.FLOAT, "c": _dlpack.
 
 class NumpyAdapter(Adapter):
     kind = "numpy.ndarray"
+    can_assign = True
 
     def __init__(self, module):
         self.module = module  # numpy, or one that looks like it

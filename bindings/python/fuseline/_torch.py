@@ -32,6 +32,7 @@ class _Batched(_Wrapped):
 
 class TorchAdapter(Adapter):
     kind = "torch.Tensor"
+    can_assign = True
 
     def __init__(self, torch):
         self._torch = torch
