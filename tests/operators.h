@@ -1,7 +1,8 @@
 /*
  * The operators as tables, for tests of what all of them do: their entries under one signature each, and right values.
  *
- * A new activation is its value and its slope here, and a row of `operators`; so is a new gated unit. Reads as C and as C++.
+ * A new activation is a block of its own here (its value and slope, the textbook's backward, known values) and a row of FOR_EACH_OPERATOR;
+ * a new gated unit is a row. Reads as C and as C++.
  */
 #ifndef OPERATORS_H
 #define OPERATORS_H
@@ -65,23 +66,6 @@ struct entry {
 #define FORM_GATED(T, ...)          (T *)t[0], (T *)t[1], (T *)t[2], __VA_ARGS__(T *) t[3]
 #define FORM_GATED_GRADIENT(T, ...) (T *)t[0], (T *)t[1], (T *)t[2], (T *)t[3], __VA_ARGS__(T *) t[4], (T *)t[5]
 
-#define DEFINE_UNARY(name, ...)                                                                                                  \
-    DEFINE_ENTRY(name##_forward, FORM_X_Y, __VA_ARGS__)                                                                          \
-    DEFINE_ENTRY(name##_backward, FORM_DY_X_DX, __VA_ARGS__)
-#define DEFINE_GATED(name, ...)                                                                                                  \
-    DEFINE_ENTRY(name##_forward, FORM_GATED, s->packing, __VA_ARGS__)                                                            \
-    DEFINE_ENTRY(name##_backward, FORM_GATED_GRADIENT, s->packing, __VA_ARGS__)
-
-DEFINE_UNARY(swish, s->beta, )
-DEFINE_UNARY(gelu)
-DEFINE_UNARY(gelu_tanh)
-DEFINE_UNARY(relu2)
-DEFINE_GATED(swiglu, s->beta, s->limit, s->offset, )
-DEFINE_GATED(geglu)
-DEFINE_GATED(geglu_tanh)
-DEFINE_GATED(reglu)
-DEFINE_ENTRY(column_sum, FORM_X_Y)
-
 /* An unevaluated sum of two numbers, where rounding an argument would cost the result digits. */
 struct exact {
     long double value, error;
@@ -106,6 +90,33 @@ static inline long double exp_minus(struct exact z)
  * infinite x is the limit. */
 typedef long double right_function(long double x, double beta);
 
+/*
+ * The backward as PyTorch writes it, in the type it computes in, `real`: what ours is to be no worse than. TEXTBOOK is its body, of dy, x
+ * and beta; IN_REAL calls a function of the mathematical library in that type.
+ */
+typedef double textbook_function(double dy, double x, double beta, int is_double);
+
+#define IN_REAL(function, x) ((real)(sizeof(real) == sizeof(float) ? function##f((float)(x)) : function(x)))
+#define TEXTBOOK_IN(real_type, name, ...)                                                                                        \
+    static inline real_type name(real_type dy, real_type x, real_type beta)                                                      \
+    {                                                                                                                            \
+        typedef real_type real;                                                                                                  \
+        (void)(real)beta;                                                                                                        \
+        __VA_ARGS__                                                                                                              \
+    }
+#define TEXTBOOK(name, ...)                                                                                                      \
+    TEXTBOOK_IN(float, name##_textbook_32, __VA_ARGS__)                                                                          \
+    TEXTBOOK_IN(double, name##_textbook_64, __VA_ARGS__)                                                                         \
+    static inline double name##_textbook(double dy, double x, double beta, int is_double)                                        \
+    {                                                                                                                            \
+        return is_double ? name##_textbook_64(dy, x, beta) : (double)name##_textbook_32((float)dy, (float)x, (float)beta);       \
+    }
+
+/* A value and a slope at some x, as numbers of their own, since what a formula makes of an infinity is no more than its own doing. */
+struct known {
+    double x, value, slope;
+};
+
 static inline long double swish_value(long double x, double beta)
 {
     return x / (1 + exp_minus(exact_product(x, beta)));
@@ -115,6 +126,14 @@ static inline long double swish_slope(long double x, double beta)
 {
     return swish_slope_in_long_double((double)x, beta);
 }
+
+/* clang-format off */
+TEXTBOOK(swish,
+    real sigmoid = 1 / (1 + IN_REAL(exp, -beta * x));
+    return dy * sigmoid * (1 + beta * x * (1 - sigmoid));)
+/* clang-format on */
+
+static const struct known swish_known[] = {{INFINITY, INFINITY, 1}, {-INFINITY, NAN, 0}, {-0.0, -0.0, 0.5}};
 
 /* The normal distribution function, by erfc of -x / sqrt(2), the argument's rounding put right. Far from 0 there is nothing to put
  * right, and the parts of the product may lie beyond all numbers where long double is computed in double. */
@@ -140,6 +159,21 @@ static inline long double gelu_slope(long double x, double beta)
         return x > 0;
     return normal_distribution(x) + x * expl(-x * x / 2) * 0.3989422804014326779399L;
 }
+
+/* clang-format off */
+TEXTBOOK(gelu,
+    real cdf = (real)0.5 * (1 + IN_REAL(erf, x * (real)0.70710678118654752));
+    real pdf = IN_REAL(exp, x * x * (real)-0.5) * (real)0.39894228040143268;
+    return dy * (cdf + x * pdf);)
+/* clang-format on */
+
+static const struct known gelu_known[] = {
+    {INFINITY, INFINITY, 1}, /* K13 */
+    {-INFINITY, NAN, 0},
+    {-0.0, -0.0, 0.5},
+    {2, 1.9544997361036416, 1.0852318010781969},            /* K24: erf, and not tanh */
+    {-5, -1.4332578593959696e-06, -7.1469460017922946e-06}, /* K16 */
+};
 
 /* 2 * sqrt(2 / pi) * (x + 0.044715 * x^3). */
 static inline struct exact tanh_argument(long double x)
@@ -179,6 +213,22 @@ static inline long double gelu_tanh_slope(long double x, double beta)
     return s * (1 + x * (1.5957691216057307117598L + 0.214064448817800746329L * x * x) * rest);
 }
 
+/* clang-format off */
+TEXTBOOK(gelu_tanh,
+    const real scale = (real)0.79788456080286536, cubic = (real)0.044715;
+    real t = IN_REAL(tanh, scale * (x + cubic * x * x * x));
+    return dy * ((real)0.5 * (1 + t) + (real)0.5 * x * (1 - t * t) * (scale * (1 + 3 * cubic * x * x)));)
+/* clang-format on */
+
+static const struct known gelu_tanh_known[] = {
+    {INFINITY, INFINITY, 1},
+    {-INFINITY, NAN, 0},
+    {-0.0, -0.0, 0.5},
+    {2, 1.954597694087775, 1.0860992566236184},
+    {-5, -2.291796196629506e-07, -1.5463619875325946e-06}, /* K17 */
+    {11.5, 11.5, 1},                                       /* K19 */
+};
+
 static inline long double relu_value(long double x, double beta)
 {
     (void)beta;
@@ -203,77 +253,66 @@ static inline long double relu2_slope(long double x, double beta)
     return x <= 0 ? 0 : 2 * x;
 }
 
-/* The backward as PyTorch writes it, in the type it computes in: what ours is to be no worse than. */
-typedef double textbook_function(double dy, double x, double beta, int is_double);
+/* clang-format off */
+TEXTBOOK(relu2,
+    return dy * (2 * (x > 0 ? x : 0));)
+/* clang-format on */
 
-#define TEXTBOOK_IN(type, is, exp, erf, tanh)                                                                                    \
-    static inline type swish_textbook_##is(type dy, type x, type beta)                                                           \
-    {                                                                                                                            \
-        type sigmoid = 1 / (1 + exp(-beta * x));                                                                                 \
-        return dy * sigmoid * (1 + beta * x * (1 - sigmoid));                                                                    \
-    }                                                                                                                            \
-    static inline type gelu_textbook_##is(type dy, type x, type beta)                                                            \
-    {                                                                                                                            \
-        type cdf = (type)0.5 * (1 + erf(x * (type)0.70710678118654752)),                                                         \
-             pdf = exp(x * x * (type) - 0.5) * (type)0.39894228040143268;                                                        \
-        (void)beta;                                                                                                              \
-        return dy * (cdf + x * pdf);                                                                                             \
-    }                                                                                                                            \
-    static inline type gelu_tanh_textbook_##is(type dy, type x, type beta)                                                       \
-    {                                                                                                                            \
-        const type scale = (type)0.79788456080286536, cubic = (type)0.044715;                                                    \
-        type t = tanh(scale * (x + cubic * x * x * x));                                                                          \
-        (void)beta;                                                                                                              \
-        return dy * ((type)0.5 * (1 + t) + (type)0.5 * x * (1 - t * t) * (scale * (1 + 3 * cubic * x * x)));                     \
-    }                                                                                                                            \
-    static inline type relu2_textbook_##is(type dy, type x, type beta)                                                           \
-    {                                                                                                                            \
-        (void)beta;                                                                                                              \
-        return dy * (2 * (x > 0 ? x : 0));                                                                                       \
-    }
-TEXTBOOK_IN(float, 32, expf, erff, tanhf)
-TEXTBOOK_IN(double, 64, exp, erf, tanh)
-
-#define TEXTBOOK(name)                                                                                                           \
-    static inline double name##_textbook(double dy, double x, double beta, int is_double)                                        \
-    {                                                                                                                            \
-        return is_double ? name##_textbook_64(dy, x, beta) : (double)name##_textbook_32((float)dy, (float)x, (float)beta);       \
-    }
-TEXTBOOK(swish)
-TEXTBOOK(gelu)
-TEXTBOOK(gelu_tanh)
-TEXTBOOK(relu2)
+static const struct known relu2_known[] = {
+    {INFINITY, INFINITY, INFINITY}, {-INFINITY, 0, 0}, {-0.0, 0, 0}, {3, 9, 6}, {-3, 0, 0}};
 
 /* A unary operator, or a gated unit. */
 struct operator_case {
     const char *name;
     int is_gated, has_beta, has_clamp;
     right_function *value, *slope; /* of the activation */
-    textbook_function *textbook;   /* NULL for a gated unit */
+    textbook_function *textbook;   /* NULL for a gated unit, as is */
+    const struct known *known;     /* as many as known_count */
+    int known_count;
     struct entry forward, backward;
 };
 
+/* Every operator: UNARY(name, kind) or GATED(name, activation, kind), its scalars being of one of the kinds below. */
+#define FOR_EACH_OPERATOR(UNARY, GATED)                                                                                          \
+    UNARY(swish, BETA)                                                                                                           \
+    UNARY(gelu, NONE)                                                                                                            \
+    UNARY(gelu_tanh, NONE)                                                                                                       \
+    UNARY(relu2, NONE)                                                                                                           \
+    GATED(swiglu, swish, BETA_CLAMP)                                                                                             \
+    GATED(geglu, gelu, NONE)                                                                                                     \
+    GATED(geglu_tanh, gelu_tanh, NONE)                                                                                           \
+    GATED(reglu, relu, NONE)
+
+/* Each kind as arguments, with a comma behind each, and as has_beta and has_clamp. */
+#define SCALARS_NONE
+#define SCALARS_BETA       s->beta,
+#define SCALARS_BETA_CLAMP s->beta, s->limit, s->offset,
+#define HAS_NONE           0, 0
+#define HAS_BETA           1, 0
+#define HAS_BETA_CLAMP     1, 1
+
+#define DEFINE_UNARY(name, kind)                                                                                                 \
+    DEFINE_ENTRY(name##_forward, FORM_X_Y, SCALARS_##kind)                                                                       \
+    DEFINE_ENTRY(name##_backward, FORM_DY_X_DX, SCALARS_##kind)
+#define DEFINE_GATED(name, activation, kind)                                                                                     \
+    DEFINE_ENTRY(name##_forward, FORM_GATED, s->packing, SCALARS_##kind)                                                         \
+    DEFINE_ENTRY(name##_backward, FORM_GATED_GRADIENT, s->packing, SCALARS_##kind)
+FOR_EACH_OPERATOR(DEFINE_UNARY, DEFINE_GATED)
+DEFINE_ENTRY(column_sum, FORM_X_Y)
+
 /* clang-format off */
-#define UNARY_ROW(name, has_beta) {                                                                                              \
-        #name, 0, has_beta, 0, name##_value, name##_slope, name##_textbook,                                                      \
+#define UNARY_ROW(name, kind) {                                                                                                  \
+        #name, 0, HAS_##kind, name##_value, name##_slope, name##_textbook, name##_known,                                         \
+        (int)(sizeof name##_known / sizeof *name##_known),                                                                       \
         ENTRY_OF(name##_forward, 1, NAMES("x", "y"), "xy"),                                                                      \
-        ENTRY_OF(name##_backward, 1, NAMES("dy", "x", "dx"), "yxx")}
-#define GATED_ROW(name, activation, has_scalars) {                                                                               \
-        #name, 1, has_scalars, has_scalars, activation##_value, activation##_slope, NULL,                                        \
+        ENTRY_OF(name##_backward, 1, NAMES("dy", "x", "dx"), "yxx")},
+#define GATED_ROW(name, activation, kind) {                                                                                      \
+        #name, 1, HAS_##kind, activation##_value, activation##_slope, NULL, NULL, 0,                                             \
         ENTRY_OF(name##_forward, 1, NAMES("gate", "up", "bias", "y"), "xuby"),                                                   \
-        ENTRY_OF(name##_backward, 2, NAMES("dy", "gate", "up", "bias", "dgate", "dup"), "yxubxu")}
+        ENTRY_OF(name##_backward, 2, NAMES("dy", "gate", "up", "bias", "dgate", "dup"), "yxubxu")},
 /* clang-format on */
 
-static const struct operator_case operators[] = {
-    UNARY_ROW(swish, 1),
-    UNARY_ROW(gelu, 0),
-    UNARY_ROW(gelu_tanh, 0),
-    UNARY_ROW(relu2, 0),
-    GATED_ROW(swiglu, swish, 1),
-    GATED_ROW(geglu, gelu, 0),
-    GATED_ROW(geglu_tanh, gelu_tanh, 0),
-    GATED_ROW(reglu, relu, 0),
-};
+static const struct operator_case operators[] = {FOR_EACH_OPERATOR(UNARY_ROW, GATED_ROW)};
 
 #define OPERATORS ((int)(sizeof operators / sizeof operators[0]))
 
