@@ -15,8 +15,8 @@ python_package = \
 	bindings/python/fuseline/_kernels.py \
 	bindings/python/fuseline/_library.py \
 	bindings/python/fuseline/_numpy.py \
-	bindings/python/fuseline/_registered.py \
 	bindings/python/fuseline/_overlap.py \
+	bindings/python/fuseline/_registered.py \
 	bindings/python/fuseline/_tensor.py \
 	bindings/python/fuseline/_torch.py
 python_operators = \
