@@ -13,6 +13,7 @@ core_sources = \
 	lib/operator.h \
 	lib/operators.def \
 	lib/ownership.c \
+	lib/pages.h \
 	lib/part.c lib/part.h \
 	lib/plan.c lib/plan.h \
 	lib/python.c \

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "operator.h"
+#include "pages.h"
 #include "status.h"
 
 #if DLPACK_MAJOR_VERSION > 1 || DLPACK_MINOR_VERSION >= 3
@@ -262,6 +263,10 @@ static int run(const struct fuseline_python_kernel *kernel, object *const *argum
     array_call *call;
     *(void **)&call = kernel->run;
     if (device.device_type == kDLCPU) {
+        for (int j = 0; j < kernel->outputs; j++)
+            if (outputs[j] != NULL)
+                fl_expect_writes((char *)tensors[inputs + j].data + tensors[inputs + j].byte_offset,
+                                 count_of(&tensors[inputs + j]) * (tensors[inputs + j].dtype.bits / 8));
         void *thread = count_of(borrowed[lead]) >= LARGE ? python.release_lock() : NULL;
         is_done = call(borrowed, scalars, NULL) == FUSELINE_OK;
         if (thread != NULL)

@@ -1,6 +1,7 @@
 """Calls that C serves by itself: which ones, and that they leave nothing behind."""
 
 import gc
+import os
 import sys
 import threading
 
@@ -200,3 +201,29 @@ def test_only_the_inputs_are_saved():
         fuseline.swiglu(gate, up)
         fuseline.swish(gate)
     assert [tensor.data_ptr() for tensor in saved] == [gate.data_ptr(), up.data_ptr(), gate.data_ptr()]
+
+
+def has_large_pages(tensor):
+    """True if the memory in the middle of a tensor was asked to lie in large pages."""
+    address = tensor.data_ptr() + tensor.numel() * tensor.element_size() // 2
+    is_there = False
+    with open("/proc/self/smaps", encoding="ascii") as file:
+        for line in file:
+            first = line.split()[0]
+            if "-" in first:
+                begin, end = (int(part, 16) for part in first.split("-"))
+                is_there = begin <= address < end
+            elif is_there and first == "VmFlags:":
+                return "hg" in line.split()
+    raise AssertionError("the memory is nowhere")
+
+
+@pytest.mark.skipif(not os.path.exists("/sys/kernel/mm/transparent_hugepage"), reason="no large pages here")
+def test_large_results_are_asked_to_lie_in_large_pages():
+    """Those that are made for the call; a caller's memory is left as it is."""
+    shape = 3000, 5000  # larger than what malloc ever takes from its own store
+    x = torch.ones(shape)
+    out = torch.empty(shape)
+    fuseline.swish(x, out=out)
+    assert has_large_pages(fuseline.swish(x))
+    assert not has_large_pages(out) and not has_large_pages(x)
