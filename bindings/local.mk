@@ -8,6 +8,7 @@ python_package = \
 	bindings/python/fuseline/_cupy.py \
 	bindings/python/fuseline/_differentiation.py \
 	bindings/python/fuseline/_dlpack.py \
+	bindings/python/fuseline/_dtensor.py \
 	bindings/python/fuseline/_dynamo.py \
 	bindings/python/fuseline/_errors.py \
 	bindings/python/fuseline/_generic.py \

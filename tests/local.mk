@@ -168,6 +168,7 @@ EXTRA_DIST += \
 	tests/python/test_compile.py \
 	tests/python/test_cupy.py \
 	tests/python/test_dlpack.py \
+	tests/python/test_dtensor.py \
 	tests/python/test_gpu.py \
 	tests/python/test_jax.py \
 	tests/python/test_layouts.py \

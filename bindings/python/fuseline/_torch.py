@@ -9,7 +9,7 @@ import ctypes
 import sys
 import warnings
 
-from . import _builtin, _dlpack, _errors
+from . import _builtin, _dlpack, _dtensor, _errors
 from ._adapter import Adapter, type_name, unsupported_dtype, wrong_dtype, wrong_object
 from ._differentiation import as_tuple, call_on_batch, make_functions
 from ._kernels import COLUMNS, KERNELS, SAME, UNPACKED
@@ -76,6 +76,8 @@ class TorchAdapter(Adapter):
         if self._is_watched(kernel, inputs):
             if dtype is not None:
                 dtype = self.as_dtype(dtype)
+            if _dtensor.is_distributed(inputs[kernel.lead]):
+                return _dtensor.call(self, kernel, inputs, scalars, out, dtype, wanted)
             return self.registered.call(kernel, inputs, scalars, out, dtype, wanted)
         if self._is_differentiated(kernel, inputs, out):
             return self._apply(kernel, scalars, dtype, wanted, inputs)

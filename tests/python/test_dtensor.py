@@ -1,0 +1,66 @@
+"""Distributed tensors: two processes get what one gets."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+PROGRAM = """
+import sys, torch, torch.distributed as dist, fuseline
+from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor, init_device_mesh
+rank, store = int(sys.argv[1]), sys.argv[2]
+dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+mesh = init_device_mesh("cpu", (2,))
+torch.manual_seed(0)
+make = lambda *shape: torch.randn(*shape, dtype=torch.float64)
+shapes = {"x": (4, 8), "up": (4, 8), "bias": (16,), "packed": (4, 8), "packed_bias": (8,)}
+whole = {name: make(*shape) for name, shape in shapes.items()}
+cases = {
+    "swish": (lambda x: fuseline.swish(x, 1.5), ["x"]),
+    "gelu": (fuseline.gelu, ["x"]),
+    "swiglu": (fuseline.swiglu, ["x", "up"]),
+    "swiglu bias": (lambda x, up, bias: fuseline.swiglu(x, up, bias=bias), ["x", "up", "bias"]),
+    "packed": (fuseline.swiglu, ["packed"]),
+    "interleaved": (lambda x: fuseline.geglu(x, interleaved=True), ["packed"]),
+    "packed bias": (lambda x, bias: fuseline.swiglu(x, bias=bias), ["packed", "packed_bias"]),
+}
+for name, (function, names) in cases.items():
+    for lead in (Shard(0), Shard(1), Replicate()):
+        for other in (lead, Replicate()):
+            leaves = [whole[n].clone().requires_grad_() for n in names]
+            y = function(*leaves)
+            dy = torch.linspace(-1, 1, y.numel(), dtype=y.dtype).reshape(y.shape)
+            y.backward(dy)
+            kinds = [lead] + [Replicate() if "bias" in n else other for n in names[1:]]
+            shards = [distribute_tensor(whole[n], mesh, [kind]).requires_grad_() for n, kind in zip(names, kinds)]
+            z = function(*shards)
+            torch.testing.assert_close(z.full_tensor(), y)
+            z.backward(distribute_tensor(dy, mesh, z.placements))
+            for leaf, shard in zip(leaves, shards):
+                assert torch.allclose(shard.grad.full_tensor(), leaf.grad), (name, lead, other)
+partial = torch.distributed.tensor.DTensor.from_local(whole["x"] / 2, mesh, [Partial()])
+torch.testing.assert_close(fuseline.swish(partial).full_tensor(), fuseline.swish(whole["x"]))
+z = fuseline.column_sum(distribute_tensor(whole["x"], mesh, [Shard(0)]))
+torch.testing.assert_close(z.full_tensor(), whole["x"].sum(0))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
+def test_two_processes_equal_one(tmp_path):
+    pytest.importorskip("torch.distributed.tensor")
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", PROGRAM, str(rank), str(tmp_path / "store")],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0], "\n".join(outputs)
