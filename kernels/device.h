@@ -10,9 +10,17 @@
 #include "../lib/formulas/precision.h"
 #include "../lib/gpu/walk.h"
 
-/* FL_KERNEL begins a kernel's definition; FL_GLOBAL marks a pointer to the memory that operands lie in. */
+/*
+ * FL_KERNEL begins a kernel's definition; FL_GLOBAL marks a pointer to the memory that operands lie in. The compiler has to know the
+ * number of threads in a block. For AMD it takes no notice of launch_bounds, which AMD's headers replace too, and would allow for 1024.
+ */
 #if FL_DEVICE_CODE
-#define FL_KERNEL extern "C" __attribute__((global, launch_bounds(FL_BLOCK_THREADS)))
+#if defined(__HIP__)
+#define FL_BLOCK_SIZE amdgpu_flat_work_group_size(FL_BLOCK_THREADS, FL_BLOCK_THREADS)
+#else
+#define FL_BLOCK_SIZE launch_bounds(FL_BLOCK_THREADS)
+#endif
+#define FL_KERNEL extern "C" __attribute__((global, FL_BLOCK_SIZE))
 #define FL_GLOBAL __attribute__((address_space(1)))
 #else
 #define FL_KERNEL extern "C"
@@ -210,9 +218,21 @@ FL_INLINE unsigned short fl_float_to_bfloat16(float x)
 #endif
 }
 #if defined(__HIP__)
+/* clang before 17 puts vectors whose elements are taken as half numbers into LDS; so it gets to see integers alone. */
+FL_INLINE unsigned short fl_float16_bits(unsigned short bits)
+{
+#if __clang_major__ < 17
+    unsigned wide = bits;
+    __asm__("" : "+v"(wide));
+    return (unsigned short)wide;
+#else
+    return bits;
+#endif
+}
 FL_INLINE float fl_float16_to_float(unsigned short bits)
 {
     _Float16 half;
+    bits = fl_float16_bits(bits);
     __builtin_memcpy(&half, &bits, sizeof half);
     return (float)half;
 }
@@ -222,7 +242,7 @@ FL_INLINE unsigned short fl_float_to_float16(float x)
     _Float16 half = (_Float16)x;
     unsigned short bits;
     __builtin_memcpy(&bits, &half, sizeof bits);
-    return bits;
+    return fl_float16_bits(bits);
 }
 #elif defined(__CUDA__)
 FL_INLINE float fl_float16_to_float(unsigned short bits)
