@@ -1,12 +1,13 @@
 # Device code: per operator and pair of dtypes (of operands, of result) one image for each kind of target, so that a first call loads no more than it needs.
 #
 #     kernels/<operator>-<dtypes>.hipfb     all AMD targets, in a bundle that AMD's runtime picks from
+#     kernels/<operator>-<dtypes>.hipfb_6   the generic ones among them, which come in code-object version 6 only: older runtimes know neither
 #     kernels/<operator>-<dtypes>.ptx_75    PTX, for compute capability 7.5 and newer; ptx_80 where bfloat16 takes part
 #     kernels/<operator>-<dtypes>.sm_90     machine code for 9.0, where --with-cuda-targets asks for it
 #
 # <dtypes> is "bfloat16", or "bfloat16_float32" where the result's dtype is another. The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
 gpu_sources = $(OPERATORS:%=kernels/%.hip)
-EXTRA_DIST += kernels/device.h kernels/elementwise.h $(gpu_sources)
+EXTRA_DIST += kernels/device.h kernels/elementwise.h kernels/codegen-limits.txt $(gpu_sources)
 
 if GPU_CODE
 # The result of a reduction is of its operand's dtype.
@@ -15,7 +16,8 @@ mixed_dtypes = float16_float32 bfloat16_float32 float32_float16 float32_bfloat16
 REDUCTIONS = column_sum
 gpu_modules = $(foreach operator,$(OPERATORS),$(same_dtypes:%=kernels/$(operator)-%)) \
 	$(foreach operator,$(filter-out $(REDUCTIONS),$(OPERATORS)),$(mixed_dtypes:%=kernels/$(operator)-%))
-hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb))
+hip_generic = $(filter %-generic,$(HIP_TARGETS))
+hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb)) $(if $(hip_generic),$(gpu_modules:%=%.hipfb_6))
 # PTX for newer capabilities than the first differs by one instruction, which rounds to bfloat16.
 ptx_base = $(firstword $(PTX_TARGETS))
 ptx_newer = $(filter-out $(ptx_base),$(PTX_TARGETS))
@@ -27,8 +29,11 @@ gpu_images = $(hip_images) $(ptx_images) $(sm_images)
 
 # The formulas need every product and sum as written, and inf and nan.
 gpu_flags = -std=c++17 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra
-hip_compile = HIP_PLATFORM=amd $(HIPCC) -x hip --offload-device-only -c -nogpuinc -nogpulib \
-	$(HIP_TARGETS:%=--offload-arch=%) $(gpu_flags) $(HIPCCFLAGS)
+hip_compile = HIP_PLATFORM=amd $(HIPCC) -x hip --offload-device-only -c -nogpuinc -nogpulib $(hip_target_flags) $(gpu_flags) \
+	$(HIPCCFLAGS)
+# (No warnings for generic targets: they would be the others' once more, and in clang 19 one that version 6 is new.)
+hip_target_flags = $(HIP_OPTIONS) $(if $(filter %_6,$@),$(hip_generic:%=--offload-arch=%) -mcode-object-version=6 -w,\
+	$(patsubst %,--offload-arch=%,$(filter-out %-generic,$(HIP_TARGETS))))
 ptx_compile = $(PTXCC) -x cuda --cuda-device-only -S -nocudainc -nocudalib --cuda-path=/nonexistent $(PTX_VERSION) $(gpu_flags) \
 	$(PTXFLAGS)
 

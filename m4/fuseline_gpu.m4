@@ -11,7 +11,10 @@
 m4_define([FUSELINE_HIP_FLAGS], [-x hip --offload-device-only -c -nogpuinc -nogpulib])
 m4_define([FUSELINE_PTX_FLAGS], [-x cuda --cuda-device-only -S -nocudainc -nocudalib --cuda-path=/nonexistent])
 m4_define([FUSELINE_HIP_ALL],
-  [gfx906 gfx908 gfx90a gfx942 gfx950 gfx1010 gfx1030 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1200 gfx1201])
+  [gfx900 gfx906 gfx908 gfx90a gfx942 gfx950 gfx1010 gfx1030 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1200 gfx1201])
+# For chips that have no code of their own. A generic target serves a list of chips that is closed, and the other two (gfx9-4-generic,
+# gfx12-generic) serve none but those above. They come in code-object version 6, so in bundles of their own: docs/amd-codegen.md.
+m4_define([FUSELINE_HIP_GENERIC], [gfx9-generic gfx10-1-generic gfx10-3-generic gfx11-generic])
 
 # FUSELINE_GPU_FUNCTIONS: shell functions for the probes, which leave their result in fuseline_accepted.
 AC_DEFUN([FUSELINE_GPU_FUNCTIONS], [
@@ -31,11 +34,11 @@ fuseline_fn_compilers ()
   done
 }
 
-# fuseline_fn_try_hip COMPILER TARGETS: succeeds if the compiler builds one file for all targets at once.
+# fuseline_fn_try_hip COMPILER TARGETS [FLAGS]: succeeds if the compiler builds one file for all targets at once.
 fuseline_fn_try_hip ()
 {
   rm -f conftest.out
-  fuseline_flags=
+  fuseline_flags=$[]3
   for fuseline_target in $[]2; do fuseline_flags="$fuseline_flags --offload-arch=$fuseline_target"; done
   HIP_PLATFORM=amd $[]1 FUSELINE_HIP_FLAGS $fuseline_flags $HIPCCFLAGS -o conftest.out conftest.hip >conftest.log 2>&1 &&
     test -s conftest.out
@@ -126,8 +129,16 @@ AC_DEFUN([FUSELINE_GPU], [
   # AMD: the compiler that accepts most targets; of equals, the first.
   fuseline_hip_compiler= fuseline_hip_targets=
   AS_IF([test "$with_hip_targets" != no], [
-    fuseline_wanted=`fuseline_fn_list "$with_hip_targets"`
-    AS_IF([test "$with_hip_targets" = yes], [fuseline_wanted="FUSELINE_HIP_ALL"])
+    fuseline_wanted= fuseline_wanted_generic=
+    for fuseline_target in `fuseline_fn_list "$with_hip_targets"`; do
+      AS_CASE([$fuseline_target],
+        [*-generic], [fuseline_wanted_generic="$fuseline_wanted_generic $fuseline_target"],
+        [fuseline_wanted="$fuseline_wanted $fuseline_target"])
+    done
+    AS_IF([test "$with_hip_targets" = yes],
+      [fuseline_wanted="FUSELINE_HIP_ALL" fuseline_wanted_generic="FUSELINE_HIP_GENERIC"])
+    AS_IF([test -z "$fuseline_wanted"],
+      [AC_MSG_ERROR([--with-hip-targets needs a target that is not generic, too: it serves to choose the compiler])])
     AC_CACHE_CHECK([for the compiler that builds for most AMD targets], [fuseline_cv_hip_compiler], [
       fuseline_cv_hip_compiler=none
       fuseline_cv_hip_targets=
@@ -150,6 +161,26 @@ AC_DEFUN([FUSELINE_GPU], [
       done
       IFS=$fuseline_IFS
     ])
+    # Code-object version 5 where the compiler knows it, not a newer default of its own: older versions of ROCm load it too.
+    # And no moving of constants out of loops: most launches go round once, and the constants would only fill registers.
+    AC_CACHE_CHECK([for the flags that it takes], [fuseline_cv_hip_options], [
+      fuseline_cv_hip_options=
+      set x $fuseline_cv_hip_targets; shift
+      for fuseline_option in "-mcode-object-version=5" "-mllvm -disable-machine-licm"; do
+        AS_IF([test $[]@%:@ -gt 0 && fuseline_fn_try_hip "$fuseline_cv_hip_compiler" $[]1 "$fuseline_option -Werror"],
+          [fuseline_cv_hip_options="$fuseline_cv_hip_options $fuseline_option"])
+      done
+    ])
+    AC_CACHE_CHECK([for generic AMD targets that it builds], [fuseline_cv_hip_generic], [
+      fuseline_cv_hip_generic=
+      for fuseline_target in $fuseline_wanted_generic; do
+        AS_IF([test "$fuseline_cv_hip_compiler" != none &&
+               fuseline_fn_try_hip "$fuseline_cv_hip_compiler" $fuseline_target "-mcode-object-version=6 -w"],
+          [fuseline_cv_hip_generic="$fuseline_cv_hip_generic $fuseline_target"])
+      done
+    ])
+    fuseline_wanted="$fuseline_wanted $fuseline_wanted_generic"
+    fuseline_cv_hip_targets="$fuseline_cv_hip_targets$fuseline_cv_hip_generic"
     AC_MSG_CHECKING([for which AMD targets it builds])
     AC_MSG_RESULT([${fuseline_cv_hip_targets:-none}])
     AS_IF([test "$fuseline_cv_hip_compiler" != none],
@@ -163,6 +194,8 @@ another)])])
   HIPCC=$fuseline_hip_compiler
   HIP_TARGETS=$fuseline_hip_targets
   AC_SUBST([HIP_TARGETS])
+  HIP_OPTIONS=$fuseline_cv_hip_options
+  AC_SUBST([HIP_OPTIONS])
 
   # NVIDIA: the newest clang that emits PTX.
   fuseline_ptx_compiler= fuseline_ptx_targets=

@@ -33,8 +33,8 @@ static const struct vendor hip = {
     .library = "libamdhip64.so",
     .sonames = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
     .target = "gfx",
-    .unsupported = "gfx1036",
-    .unsupported_name = "gfx1036",
+    .unsupported = "gfx803",
+    .unsupported_name = "gfx803",
     .launch_error = "hipErrorLaunchFailure",
     .other_error = "hipErrorOfStandin",
     .device_type = kDLROCM,
@@ -280,15 +280,46 @@ static void test_every_listed_target_has_code(void **state)
         }
 }
 
+/* Of the targets that the info call lists, those whose names end so. */
+static int listed_targets(const char *ending)
+{
+    char text[8192];
+    int count = 0;
+    assert_in_range(fuseline_info(text, sizeof text), 1, sizeof text - 1);
+    *strchr(strstr(text, "\"targets\": ["), ']') = '\0';
+    for (const char *place = text; (place = strstr(place, ending)) != NULL; place++)
+        count++;
+    return count;
+}
+
+/*
+ * A chip without code of its own, as an old runtime sees it that does not know generic targets: generic code is tried where there is
+ * some, and only once; the whole message is what an owner of such a chip reads.
+ */
+static void test_chip_without_own_code(void **state)
+{
+    int has_generic = listed_targets("-generic\"") > 0;
+    (void)state;
+    strcpy(standin->architecture[0], "gfx1036");
+    int before = standin->count[STANDIN_LOAD];
+    assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE,
+                   "ROCm device 0 is gfx1036, for which this library has no code; it has code for gfx",
+                   "; configure's option --with-hip-targets adds others",
+                   has_generic ? "-generic (generic code is loaded by ROCm 6.4 and newer); configure" : "; configure");
+    assert_int_equal(standin->count[STANDIN_LOAD] - before, 1 + has_generic);
+    standin->fail[STANDIN_LOAD] = 2; /* another error is not taken for missing code where there is some */
+    assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "hipErrorOfStandin");
+}
+
 /* The architecture's name is found in either of HIP's structures, and without its features. */
 static void test_older_properties(void **state)
 {
     (void)state;
     standin->old_properties = 1;
-    strcpy(standin->architecture[0], "gfx1036:sramecc+:xnack-");
-    assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE, "is gfx1036, ");
+    strcpy(standin->architecture[0], "gfx803:sramecc+:xnack-");
+    assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE, "is gfx803, ");
     standin->fail[STANDIN_ARCHITECTURE] = 1;
-    strcpy(standin->architecture[1], "gfx1036");
+    strcpy(standin->architecture[1], "gfx803");
     assert_refused(forward_on(1), FUSELINE_ERROR_ARCHITECTURE, "is Stand-in GPU 1, ");
 }
 
@@ -523,6 +554,7 @@ static const struct scenario {
     {"test_no_device", test_no_device, LOADED, NULL},
     {"test_unsupported_architecture", test_unsupported_architecture, LOADED, NULL},
     {"test_every_listed_target_has_code", test_every_listed_target_has_code, HIDDEN, NULL},
+    {"test_chip_without_own_code", test_chip_without_own_code, LOADED, &hip},
     {"test_older_properties", test_older_properties, LOADED, &hip},
     {"test_launch_failure", test_launch_failure, LOADED, NULL},
     {"test_other_failures", test_other_failures, LOADED, NULL},

@@ -2,6 +2,7 @@
 
 #include "images.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Written by kernels/local.mk: FL_IMAGE(family, OPERAND, RESULT, KIND, number, "file") for each. */
@@ -20,12 +21,35 @@ static const struct fl_image images[] = {
 
 const char *const fl_image_targets[] = {FL_GPU_TARGETS, NULL};
 
+/*
+ * The chips that a generic target serves: LLVM's "User Guide for AMDGPU Backend", table of generic processors. AMD's runtime has the same
+ * list, which is closed: a chip that came later needs code of its own, or a newer generic version.
+ */
+static const struct {
+    const char *target, *chips;
+} generic_targets[] = {
+    {"gfx9-generic", " gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c "},
+    {"gfx10-1-generic", " gfx1010 gfx1011 gfx1012 gfx1013 "},
+    {"gfx10-3-generic", " gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "},
+    {"gfx11-generic", " gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 "},
+};
+
+static int generic_serves(const char *target, const char *chip)
+{
+    char word[66];
+    snprintf(word, sizeof word, " %s ", chip);
+    for (size_t k = 0; k < sizeof generic_targets / sizeof generic_targets[0]; k++)
+        if (strcmp(generic_targets[k].target, target) == 0)
+            return strstr(generic_targets[k].chips, word) != NULL;
+    return 0;
+}
+
 /* 0 if the image does not run there; the higher the better. */
 static int fitness(const struct fl_image *image, enum fl_device_kind kind, int number)
 {
     switch (image->kind) {
     case FL_IMAGE_HIP:
-        return kind == FL_ROCM;
+        return kind == FL_ROCM ? 10 - image->number : 0; /* generic code after the chip's own */
     case FL_IMAGE_PTX:
         return kind == FL_CUDA && image->number <= number ? image->number : 0;
     case FL_IMAGE_SM:
@@ -62,6 +86,8 @@ int fl_image_covers(enum fl_device_kind kind, const struct fl_architecture *arch
     for (int k = 0; fl_image_targets[k] != NULL; k++) {
         size_t length = strcspn(fl_image_targets[k], ":"); /* what follows are features, "gfx90a:xnack+" */
         if (strncmp(fl_image_targets[k], architecture->name, length) == 0 && architecture->name[length] == '\0')
+            return 1;
+        if (generic_serves(fl_image_targets[k], architecture->name))
             return 1;
     }
     return 0;

@@ -15,12 +15,12 @@ struct fl_image {
     const char *family;
     struct fl_types types;
     enum fl_image_kind kind;
-    int number;       /* 10 * major + minor of the compute capability; 0 for FL_IMAGE_HIP */
+    int number;       /* 10 * major + minor of the compute capability; FL_IMAGE_HIP: 0, or 6 for generic targets */
     const char *data; /* PTX ends in a NUL */
 };
 
 /*
- * The best image for a device: machine code before PTX, newer before older. `after` is the one to go on from when that
+ * The best image for a device: machine code before PTX, newer before older, a chip's own before generic. `after` is the one to go on from when that
  * could not be loaded, NULL at first. Returns NULL when there is none (left).
  */
 const struct fl_image *fl_image_best(enum fl_device_kind kind, const struct fl_architecture *architecture, const char *family,

@@ -35,9 +35,14 @@ static fuseline_status no_code(const struct fl_runtime *runtime, const struct fl
     char buffer[512] = "";
     struct fl_text embedded = {buffer, sizeof buffer, 0};
     enum fl_device_kind kind = runtime->vendor->kind;
+    int is_generic = 0;
     for (int k = 0; fl_image_targets[k] != NULL; k++)
-        if (fl_image_target_is_for(kind, fl_image_targets[k]))
+        if (fl_image_target_is_for(kind, fl_image_targets[k])) {
             fl_text_add(&embedded, "%s%s", embedded.length != 0 ? ", " : "", fl_image_targets[k]);
+            is_generic |= strstr(fl_image_targets[k], "-generic") != NULL;
+        }
+    if (is_generic)
+        fl_text_add(&embedded, " (generic code is loaded by ROCm 6.4 and newer)");
     return fl_fail(
         FUSELINE_ERROR_ARCHITECTURE,
         "%s device %d is %s, for which this library has no code; it has code for %s; configure's option %s adds others",
@@ -49,13 +54,15 @@ static fuseline_status load(struct fl_runtime *runtime, struct fl_device *device
 {
     enum fl_device_kind kind = runtime->vendor->kind;
     const struct fl_image *image = NULL;
-    int error = 0;
+    int error = 0; /* of the first image that is for the device and could not be loaded, if there is one */
 
     while ((image = fl_image_best(kind, &device->architecture, family, types, image)) != NULL) {
-        error = runtime->functions.module_load(module, image->data);
-        if (error == 0)
+        int latest = runtime->functions.module_load(module, image->data);
+        if (latest == 0)
             return FUSELINE_OK;
         fl_runtime_forget_error(runtime);
+        if (error == 0 || means_no_code(error))
+            error = latest;
     }
     *module = NULL;
     if (error == 0 || means_no_code(error) || !fl_image_covers(kind, &device->architecture))
