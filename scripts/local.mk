@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	bench/tutorial.py \
 	examples/digits.py \
 	examples/tutorial_checks.py \
+	scripts/codegen.py \
 	scripts/lib/build.sh \
 	scripts/lib/counts.sh \
 	scripts/lib/environment.py \
@@ -17,6 +18,7 @@ EXTRA_DIST += \
 	scripts/test \
 	tests/requirements.txt \
 	tests/scripts/conftest.py \
+	tests/scripts/test_codegen.py \
 	tests/scripts/test_counts.py \
 	tests/scripts/test_environment.py \
 	tests/scripts/test_examples.py \

@@ -1,7 +1,7 @@
 # Tests of the GPU side that need no GPU.
 EXTRA_DIST += tests/standin/common.h tests/standin/standin.h tests/kernels.sh tests/kernels.cc \
-	tests/column_sum_kernel.cc
-TESTS += tests/kernels.sh
+	tests/column_sum_kernel.cc tests/codegen.sh
+TESTS += tests/kernels.sh tests/codegen.sh
 
 if HAVE_CMOCKA
 if GPU_CODE

@@ -5,7 +5,7 @@ SH_LOG_DRIVER = $(LOG_DRIVER)
 SH_LOG_COMPILER = $(SHELL)
 AM_TESTS_ENVIRONMENT = \
 	export srcdir='$(abs_srcdir)' builddir='$(abs_builddir)' CMOCKA_MESSAGE_OUTPUT=TAP; \
-	export CC='$(CC)' CFLAGS='$(CFLAGS)' CXX='$(CXX)' NM='$(NM)' DLPACK_CPPFLAGS='$(DLPACK_CPPFLAGS)' SED='$(SED)' PYTHON='$(PYTHON)';
+	export HIP_TARGETS='$(HIP_TARGETS)' CC='$(CC)' CFLAGS='$(CFLAGS)' CXX='$(CXX)' NM='$(NM)' DLPACK_CPPFLAGS='$(DLPACK_CPPFLAGS)' SED='$(SED)' PYTHON='$(PYTHON)';
 
 tests_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/lib -I$(top_srcdir)/tests
 tests_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

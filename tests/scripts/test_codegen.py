@@ -1,0 +1,178 @@
+"""The reader of AMD machine code, on code objects and instructions written by hand."""
+
+import importlib.util
+import os
+import struct
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def codegen():
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "codegen.py")
+    spec = importlib.util.spec_from_file_location("codegen", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def bundle(entries):
+    """An offload bundle, as clang's bundler lays it out."""
+    header = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(entries))
+    place = len(header) + sum(24 + len(name) for name in entries)
+    body = b""
+    for name, code in entries.items():
+        header += struct.pack("<3Q", place + len(body), len(code), len(name)) + name.encode()
+        body += code
+    return header + body
+
+
+def test_bundles_are_found_wherever_they_lie(codegen):
+    first = bundle({"host-x86_64-unknown-linux--": b"", "hipv4-amdgcn-amd-amdhsa--gfx1151": b"one"})
+    second = bundle({"hipv4-amdgcn-amd-amdhsa--gfx10-3-generic": b"two", "hipv4-amdgcn-amd-amdhsa--gfx942": b"three"})
+    found = list(codegen.bundled(b"\x7fELF" + first + b"\0" * 100 + second))
+    assert found == [("gfx1151", b"one"), ("gfx10-3-generic", b"two"), ("gfx942", b"three")]
+    with pytest.raises(ValueError, match="no known form"):
+        list(codegen.bundled(bundle({"openmp-amdgcn-amd-amdhsa--gfx942": b"code"})))
+
+
+@pytest.mark.parametrize(
+    "name, parts",
+    [
+        ("fl_swish_forward_float32_vector", ("swish_forward", "float32", "float32", "vector")),
+        (
+            "fl_geglu_tanh_backward_bfloat16_float32_rows_full",
+            ("geglu_tanh_backward", "bfloat16", "float32", "rows_full"),
+        ),
+        ("fl_column_sum_float64_element", ("column_sum", "float64", "float64", "element")),
+    ],
+)
+def test_names(codegen, name, parts):
+    assert codegen.parse_name(name) == parts
+
+
+def disassembly(lines):
+    """What llvm-objdump prints of a kernel; a branch names the number of the line that it leads to."""
+    text = "0000000000001000 <kernel>:\n"
+    for k, line in enumerate(lines):
+        name, _, to = line.partition(" ")
+        jump = f" <kernel+0x{4 * int(to):x}>" if to else ""
+        text += f"\t{name}{' 7' if to else ''}      // {0x1000 + 4 * k:012X}: BF800000{jump}\n"
+    return text
+
+
+VECTOR_AND_TAIL = [
+    "v_cmp_lt_u32_e32",  # 0
+    "s_cbranch_execz 10",
+    "s_waitcnt",
+    "global_load_b128",
+    "v_exp_f32_e32",
+    "s_cbranch_execz 7",  # a formula's own branch
+    "v_mul_f32_e32",
+    "v_dual_add_f32",  # 7
+    "global_store_b128",
+    "s_endpgm",
+    "global_load_b32",  # 10: the tail
+    "v_rcp_f32_e32",
+    "v_rcp_f32_e32",
+    "global_store_b32",
+    "s_endpgm",
+    "s_code_end",
+]
+
+
+def test_vector_path_leaves_out_the_tail_and_takes_a_formulas_branches(codegen):
+    instructions = codegen.kernels_in_disassembly(disassembly(VECTOR_AND_TAIL))["kernel"]
+    path = codegen.vector_path(codegen.blocks_of(instructions))
+    assert [i.name for i in path] == [line.split()[0] for line in VECTOR_AND_TAIL[:10]]
+
+
+def test_no_vector_path(codegen):
+    lines = [line.replace("b128", "b64") for line in VECTOR_AND_TAIL]
+    instructions = codegen.kernels_in_disassembly(disassembly(lines))["kernel"]
+    assert codegen.vector_path(codegen.blocks_of(instructions)) is None
+
+
+def test_code_of_another_target_is_no_instruction(codegen):
+    with pytest.raises(ValueError, match="not an instruction"):
+        codegen.kernels_in_disassembly(disassembly(["s_load_b64", ".long", "s_endpgm"]))
+
+
+NOTES = {
+    ".wavefront_size": "32",
+    ".vgpr_count": "24",
+    ".sgpr_count": "18",
+    ".private_segment_fixed_size": "0",
+    ".vgpr_spill_count": "0",
+    ".sgpr_spill_count": "0",
+    ".group_segment_fixed_size": "0",
+    ".kernarg_segment_size": "200",
+    ".max_flat_workgroup_size": "256",
+}
+LIMITS = """
+*      *            scratch      =  0   # a comment
+*      *            vgpr-spills  =  0
+*      *            vgprs        <= 32
+gfx11* *_vector     vgprs        <= 24
+*      *            flat         =  0
+*      *            double       =  0
+*      *_vector     wide-loads   >= 1
+*      *_vector     per-element  <= 2
+"""
+
+
+@pytest.mark.parametrize(
+    "notes, lines, complaint",
+    [
+        ({}, {}, None),
+        ({".vgpr_count": "25"}, {}, "vgprs is 25, limit <= 24"),
+        ({".private_segment_fixed_size": "4"}, {}, "scratch is 4, limit = 0"),
+        ({".uses_dynamic_stack": "true"}, {}, "scratch is 1, limit = 0"),
+        ({".vgpr_spill_count": "1"}, {}, "vgpr-spills is 1, limit = 0"),
+        ({}, {6: "v_mul_f64_e32"}, "double is 1, limit = 0"),
+        ({}, {11: "flat_load_b32"}, "flat is 1, limit = 0"),
+        ({}, {3: "global_load_b96", 8: "global_store_b96"}, "wide-loads is 0, limit >= 1"),
+    ],
+)
+def test_limits(codegen, tmp_path, notes, lines, complaint):
+    (tmp_path / "limits.txt").write_text(LIMITS)
+    code = [lines.get(k, line) for k, line in enumerate(VECTOR_AND_TAIL)]
+    instructions = codegen.kernels_in_disassembly(disassembly(code))["kernel"]
+    row = codegen.row_of("gfx1151", "fl_swish_forward_float32_vector", {**NOTES, **notes}, instructions)
+    wrong = codegen.violations([row], codegen.read_limits(str(tmp_path / "limits.txt")))
+    if complaint is None:
+        assert wrong == []
+    else:
+        assert f"gfx1151 fl_swish_forward_float32_vector: {complaint}" in wrong
+    other = {**row, "target": "gfx1201"}
+    assert len(codegen.violations([other], [])) == 2  # columns that need a limit
+
+
+def test_a_kernel_that_a_target_lacks(codegen):
+    instructions = codegen.kernels_in_disassembly(disassembly(VECTOR_AND_TAIL))["kernel"]
+    names = "fl_swish_forward_float32_vector", "fl_swish_backward_float32_vector"
+    rows = [codegen.row_of("gfx1151", name, NOTES, instructions) for name in names]
+    rows.append(codegen.row_of("gfx1201", names[0], NOTES, instructions))
+    wrong = codegen.violations(rows, [("*", "*", "scratch", "=", 0.0), ("*", "*", "vgprs", "<=", 99.0)])
+    assert wrong == ["gfx1201 fl_swish_backward_float32_vector: is missing"]
+
+
+@pytest.mark.parametrize(
+    "target, wave, vgprs, waves",  # of LLVM's tables
+    [
+        ("gfx906", 64, 24, 10),
+        ("gfx906", 64, 25, 9),
+        ("gfx906", 64, 84, 3),
+        ("gfx942", 64, 64, 8),
+        ("gfx942", 64, 65, 7),
+        ("gfx1010", 32, 48, 20),
+        ("gfx1030", 32, 65, 12),
+        ("gfx1103", 32, 65, 12),
+        ("gfx1151", 32, 96, 16),
+        ("gfx1151", 32, 97, 12),
+        ("gfx1201", 32, 97, 12),
+        ("gfx11-generic", 32, 65, 12),
+    ],
+)
+def test_waves(codegen, target, wave, vgprs, waves):
+    assert codegen.waves_per_simd(target, wave, vgprs, 0, 20) == waves
