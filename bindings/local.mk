@@ -30,7 +30,13 @@ python_operators = \
 	bindings/python/fuseline/operators/relu2.py \
 	bindings/python/fuseline/operators/swiglu.py \
 	bindings/python/fuseline/operators/swish.py
-EXTRA_DIST += $(python_package) $(python_operators) bindings/python/fuseline/_config.py.in
+python_torch = \
+	bindings/python/fuseline/torch/__init__.py \
+	bindings/python/fuseline/torch/_expression.py \
+	bindings/python/fuseline/torch/_formulas.py \
+	bindings/python/fuseline/torch/_replace.py \
+	bindings/python/fuseline/torch/nn.py
+EXTRA_DIST += $(python_package) $(python_operators) $(python_torch) bindings/python/fuseline/_config.py.in
 
 if PYTHON_PACKAGE
 fuselinepythondir = $(pythondir)/fuseline
@@ -38,6 +44,8 @@ fuselinepython_PYTHON = $(python_package)
 fuselineoperatorsdir = $(pythondir)/fuseline/operators
 # (nodist, since automake loses the pattern in its own list of what to distribute; EXTRA_DIST has these files.)
 nodist_fuselineoperators_PYTHON = $(python_operators)
+fuselinetorchdir = $(pythondir)/fuseline/torch
+nodist_fuselinetorch_PYTHON = $(python_torch)
 nodist_fuselinepython_PYTHON = bindings/python/fuseline/_config.py
 CLEANFILES += bindings/python/fuseline/_config.py
 

@@ -173,8 +173,10 @@ EXTRA_DIST += \
 	tests/python/test_jax.py \
 	tests/python/test_layouts.py \
 	tests/python/test_library.py \
+	tests/python/test_nn.py \
 	tests/python/test_numpy.py \
 	tests/python/test_overlap.py \
+	tests/python/test_replace.py \
 	tests/python/test_tensor.py \
 	tests/python/test_threads.py \
 	tests/python/test_torch.py \
