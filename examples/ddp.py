@@ -140,8 +140,9 @@ def main():
         ]
         if rank == 0:
             print(
-                f"{name:<4} on {processes} x {device.type}: loss {shared[0]:.6f} to {shared[-1]:.6f}; alone {losses[0]:.6f} "
-                f"to {losses[-1]:.6f}; largest difference of losses {differences[0]:.1e}, of weights {differences[1]:.1e}"
+                f"{name:<4} on {processes} x {device.type}: loss {shared[0]:.6f} to {shared[-1]:.6f}, alone "
+                f"{losses[0]:.6f} to {losses[-1]:.6f}; largest difference of the losses {differences[0]:.1e}, of the "
+                f"weights {differences[1]:.1e}"
             )
         failed |= not max(differences) <= TOLERANCE or not sum(shared[-5:]) < sum(shared[:5])
     torch.distributed.destroy_process_group()
