@@ -314,6 +314,13 @@ DEFINE_ENTRY(column_sum, FORM_X_Y)
 
 static const struct operator_case operators[] = {FOR_EACH_OPERATOR(UNARY_ROW, GATED_ROW)};
 
+/* What a gradient times the activation's derivative should be: with relu 0 where nothing passes, whatever the gradient is. */
+static inline long double right_gradient(const struct operator_case *op, long double gradient, double x, double beta)
+{
+    int is_relu = op->slope == relu_slope || op->slope == relu2_slope;
+    return is_relu && x <= 0 ? 0 : gradient * op->slope(x, beta);
+}
+
 #define OPERATORS ((int)(sizeof operators / sizeof operators[0]))
 
 static const struct entry column_sum_entry = ENTRY_OF(column_sum, 1, NAMES("x", "sum"), "xs");

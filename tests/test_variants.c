@@ -514,9 +514,9 @@ static void special_gradients(void **state)
 {
     (void)state;
     static const double cases[][2] = {/* dy and x */
-                                      {NAN, 1},       {NAN, -INFINITY},     {INFINITY, 1},         {-INFINITY, 1},
-                                      {INFINITY, -2}, {INFINITY, INFINITY}, {INFINITY, -INFINITY}, {0.0, 5},
-                                      {0.0, INFINITY}};
+                                      {NAN, 1},  {NAN, -INFINITY}, {INFINITY, 1},     {-INFINITY, 1},       {INFINITY, -2},
+                                      {NAN, -2}, {NAN, 0},         {-INFINITY, -0.0}, {INFINITY, INFINITY}, {INFINITY, -INFINITY},
+                                      {0.0, 5},  {0.0, INFINITY}};
     FOR_EACH_SUBJECT(subject)
     if (subject->beta == 1)
         for (int f = 0; f < FORMATS; f++)
@@ -525,7 +525,7 @@ static void special_gradients(void **state)
     for (int count = 1; count <= 33; count += 32) {
         const struct format *format = &formats[f];
         char dy[33 * 8], x[33 * 8], dx[33 * 8];
-        double right = cases[k][0] * (double)right_slope(subject, cases[k][1]);
+        double right = (double)right_gradient(subject->op, cases[k][0], cases[k][1], 1);
         test_use_variant(*variant);
         for (int i = 0; i < count; i++) {
             store(format, dy + i * format->size, cases[k][0]);

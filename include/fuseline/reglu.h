@@ -9,7 +9,8 @@
  * bias      NULL, or one dimension of twice y's last extent, of gate's dtype: what is added to gate and up before anything else; in
  *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
  * Product   Taken in float (double for float64) and rounded once.
- * Specials  nan gives nan; 0 * inf gives nan. The derivative of max(gate, 0) at 0 is 0.
+ * Specials  nan gives nan; 0 * inf gives nan; max(-0, 0) is -0. Where gate <= 0 dgate is 0, whatever dy and up are; where gate is nan it is
+ *           dy * up. So torch.nn.functional.relu has it.
  *
  * conventions.h has what holds for every operator.
  */

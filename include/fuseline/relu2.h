@@ -3,7 +3,8 @@
  *
  * Source of the formula: So, Manke, Liu, Dai, Shazeer, Le, "Primer" (arXiv 2109.08668).
  *
- * Specials  nan gives nan, +inf gives +inf, -inf and both zeros give 0. The derivative at 0 is 0.
+ * Specials  nan gives nan, +inf gives +inf, -inf and both zeros give 0. Where x <= 0 dx is 0, whatever dy
+ *           is, as torch.nn.functional.relu has it.
  *
  * conventions.h has what holds for every operator.
  */

@@ -13,7 +13,8 @@
  * beta      Any finite number within +-1e38.
  * limit     Positive; infinity for none. A gradient passes where the clamp holds nothing back, its bounds included.
  * offset    Any finite number of float's range.
- * Specials  As the product of swish.h's with up; 0 * inf gives nan.
+ * Specials  As the product of swish.h's with up; 0 * inf gives nan. Where a clamp holds gate or up back, or with a finite limit is given nan,
+ *           the gradient of that one is 0, as torch.clamp has it.
  *
  * conventions.h has what holds for every operator.
  */

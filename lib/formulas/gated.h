@@ -6,7 +6,8 @@
  * An infinite limit, a zero offset and absent biases give the plain a(gate) * up of Shazeer, GLU Variants Improve Transformer
  * (arXiv 2002.05202); the clamped form is that of recent open models. The product is taken before anything is rounded to the operands' type.
  *
- * The gradient does not pass where a clamp holds its argument back; it does at the limit itself, as torch.clamp has it.
+ * The gradient does not pass where a clamp holds its argument back; it does at the limit itself, as torch.clamp has it. Nor does it where
+ * a clamp's argument is nan, which only the result shows. Where it does not pass it is 0, whatever it would have been.
  */
 #ifndef FL_FORMULAS_GATED_H
 #define FL_FORMULAS_GATED_H
@@ -23,7 +24,7 @@
 
 /*
  * The plain functions are for an infinite limit, a zero offset and no biases, which is what most calls have: they are the same
- * then, with less to do. Comparisons are written so that nan passes.
+ * then, with less to do. The clamps are written so that nan passes through them.
  */
 #define FL_GATED(family, activation_name)                                                                                        \
     FL_INLINE void fl_name(family##_forward_plain)(fl_real gate, fl_real up, fl_real * y, const fl_parameters(family) * p)       \
@@ -43,7 +44,7 @@
                                                     const fl_parameters(family) * p)                                             \
     {                                                                                                                            \
         fl_real value, slope = fl_name(activation_name##_slope)(gate, &value, &p->activation);                                   \
-        *dgate = dy * up * slope;                                                                                                \
+        *dgate = fl_name(activation_name##_passes)(gate) ? dy * up * slope : 0;                                                  \
         *dup = dy * value;                                                                                                       \
     }                                                                                                                            \
     FL_INLINE void fl_name(family##_backward)(fl_real dy, fl_real gate, fl_real up, fl_real gate_bias, fl_real up_bias,          \
@@ -53,8 +54,10 @@
         fl_real clamped = p->limit < u ? p->limit : u;                                                                           \
         clamped = clamped < -p->limit ? -p->limit : clamped;                                                                     \
         slope = fl_name(activation_name##_slope)(p->limit < g ? p->limit : g, &value, &p->activation);                           \
-        *dgate = p->limit < g ? 0 : dy * (clamped + p->offset) * slope;                                                          \
-        *dup = p->limit < u || u < -p->limit ? 0 : dy * value;                                                                   \
+        int is_clamped = p->limit < (fl_real)__builtin_inf();                                                                    \
+        *dgate =                                                                                                                 \
+            fl_name(activation_name##_passes)(g) && (g <= p->limit || !is_clamped) ? dy * (clamped + p->offset) * slope : 0;     \
+        *dup = (-p->limit <= u && u <= p->limit) || !is_clamped ? dy * value : 0;                                                \
     }
 
 #endif

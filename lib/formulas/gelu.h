@@ -216,6 +216,7 @@ FL_INLINE fl_real fl_name(gelu_slope)(fl_real x, fl_real *value, const fl_parame
 
 #endif
 
+FL_PASSES_EVERYWHERE(gelu)
 FL_UNARY(gelu)
 
 #endif

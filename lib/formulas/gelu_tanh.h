@@ -59,6 +59,7 @@ FL_INLINE fl_real fl_name(gelu_tanh_slope)(fl_real x, fl_real *value, const fl_p
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(x_slope * l.s, l.rest, l.s) * l.scale);
 }
 
+FL_PASSES_EVERYWHERE(gelu_tanh)
 FL_UNARY(gelu_tanh)
 
 #endif

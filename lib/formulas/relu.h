@@ -1,4 +1,7 @@
-/* relu(x) = max(x, 0), for the gated unit; nan stays nan. The slope at 0 is 0, as torch.relu has it. */
+/*
+ * relu(x) = max(x, 0), for the gated unit, as torch.relu has it on the CPU: nan stays nan and a zero keeps its sign; where x <= 0 the
+ * gradient is 0, whatever comes back.
+ */
 #ifndef FL_RELU_ONCE
 #define FL_RELU_ONCE
 struct relu_parameters_32 {
@@ -14,13 +17,18 @@ struct relu_parameters_64 {
 FL_INLINE fl_real fl_name(relu_value)(fl_real x, const fl_parameters(relu) * p)
 {
     (void)p;
-    return x <= 0 ? 0 : x;
+    return x < 0 ? 0 : x;
 }
 
 FL_INLINE fl_real fl_name(relu_slope)(fl_real x, fl_real *value, const fl_parameters(relu) * p)
 {
     *value = fl_name(relu_value)(x, p);
-    return x <= 0 ? 0 : 1;
+    return 1; /* where it passes */
+}
+
+FL_INLINE int fl_name(relu_passes)(fl_real x)
+{
+    return !(x <= 0);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * relu2(x) = max(x, 0)^2, and its derivative 2 * max(x, 0). nan stays nan.
+ * relu2(x) = max(x, 0)^2, and its derivative 2 * max(x, 0). nan stays nan. Where x <= 0 the gradient is 0, whatever dy is, as torch.relu
+ * has it.
  *
  * So, Manke, Liu, Dai, Shazeer, Le: Primer, 2021 (arXiv 2109.08668).
  *
@@ -29,7 +30,12 @@ FL_INLINE fl_real fl_name(relu2_value)(fl_real x, const fl_parameters(relu2) * p
 FL_INLINE fl_real fl_name(relu2_slope)(fl_real x, fl_real *value, const fl_parameters(relu2) * p)
 {
     *value = fl_name(relu2_value)(x, p);
-    return x <= 0 ? 0 : 2 * x;
+    return 2 * x; /* where it passes */
+}
+
+FL_INLINE int fl_name(relu2_passes)(fl_real x)
+{
+    return !(x <= 0);
 }
 
 FL_UNARY(relu2)

@@ -45,6 +45,7 @@ FL_INLINE fl_real fl_name(swish_slope)(fl_real x, fl_real *value, const fl_param
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(z * l.s, l.rest, l.s) * l.scale);
 }
 
+FL_PASSES_EVERYWHERE(swish)
 FL_UNARY(swish)
 
 #endif

@@ -4,9 +4,18 @@
  * An activation's header supplies, for its parameters p,
  *     <activation>_value(x, p)           a(x)
  *     <activation>_slope(x, &value, p)   a'(x), and a(x) beside it, sharing what they can
+ *     <activation>_passes(x)             0 where a is constant and nothing of a gradient passes, be it inf or nan: FL_PASSES_EVERYWHERE
+ *                                        for an activation that is so nowhere
  */
 #ifndef FL_FORMULAS_UNARY_H
 #define FL_FORMULAS_UNARY_H
+
+#define FL_PASSES_EVERYWHERE(activation)                                                                                         \
+    FL_INLINE int fl_name(activation##_passes)(fl_real x)                                                                        \
+    {                                                                                                                            \
+        (void)x;                                                                                                                 \
+        return 1;                                                                                                                \
+    }
 
 /* y = a(x); dx = dy * a'(x). */
 #define FL_UNARY(activation)                                                                                                     \
@@ -17,7 +26,8 @@
     FL_INLINE void fl_name(activation##_backward)(fl_real dy, fl_real x, fl_real * dx, const fl_parameters(activation) * p)      \
     {                                                                                                                            \
         fl_real value;                                                                                                           \
-        *dx = dy * fl_name(activation##_slope)(x, &value, p);                                                                    \
+        fl_real gradient = dy * fl_name(activation##_slope)(x, &value, p);                                                       \
+        *dx = fl_name(activation##_passes)(x) ? gradient : 0;                                                                    \
     }
 
 #endif

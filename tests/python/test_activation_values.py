@@ -203,10 +203,54 @@ def test_special_values_of_gated_units(device, dtype, operator):
     """Every pair, as the eager expression gives it in the type's own arithmetic or a wider one."""
     pairs = torch.tensor(list(itertools.product(SPECIAL, SPECIAL)), dtype=torch.float64)
     gate, up = (column.to(dtype).to(device) for column in pairs.unbind(1))
-    if operator.name == "reglu":
-        pairs[:, 0] += 0.0  # ours is max(-0, 0) = +0; torch's relu keeps the -0
     expected = operator.eager(*pairs.unbind(1))
     same_specials(operator.forward(gate, up, **operator.options).cpu(), expected.to(dtype))
+
+
+@by_name(UNARY + GATED)
+def test_gradients_of_special_values(device, dtype, operator):
+    """K1, K2, K9: every combination, as autograd has it in float64 for the eager expression, but for what
+    docs/operators.md lists.
+    """
+    is_gated, has_limits = operator in GATED, operator.name not in ("relu2", "reglu")
+    numbers = [*SPECIAL, 3.0, -3.0]
+    columns = torch.tensor(list(itertools.product(numbers, repeat=3 if is_gated else 2)), dtype=torch.float64).unbind(1)
+    leaves = [column.clone().requires_grad_() for column in columns[1:]]
+    theirs = torch.autograd.grad(operator.eager(*leaves), leaves, columns[0])
+    ours = operator.backward(*(column.to(dtype).to(device) for column in columns), **operator.options)
+    ours = [result.cpu().double() for result in (ours if is_gated else (ours,))]
+    x = columns[1]
+    factor = columns[0]  # of the activation's derivative
+    if is_gated:
+        limit = operator.options.get("limit", math.inf)
+        factor = factor * (columns[2].clamp(-limit, limit) + operator.options.get("offset", 0.0))
+    as_eager = (
+        ~(x.isinf() | (factor.isinf() & theirs[0].isnan())) if has_limits else torch.ones_like(x, dtype=torch.bool)
+    )
+    assert (
+        not ours[0][~as_eager & ~columns[0].isnan() & ~factor.isnan() & (factor != 0) & ~factor.isinf()].isnan().any()
+    )
+    for mine, other, known in zip(ours, theirs, (as_eager, torch.ones_like(as_eager))):
+        mine, other = mine[known], other[known]
+        if not has_limits:
+            same_specials(mine.to(dtype), other.to(dtype))
+        else:  # a zero that comes of a derivative which has vanished may have either sign
+            same_specials(mine.to(dtype) + 0.0, other.to(dtype) + 0.0)
+
+
+@pytest.mark.parametrize("limit", [None, 7.0])
+@pytest.mark.parametrize("bias", [False, True])
+def test_nan_stops_at_a_clamp(device, dtype, limit, bias):
+    """As torch.clamp's own gradient, which is 0 where its argument is nan; without one nan goes on."""
+    gate = torch.tensor([math.nan, 1.0, 1.0], dtype=dtype, device=device)
+    up = torch.tensor([1.0, math.nan, 1.0], dtype=dtype, device=device)
+    add = torch.zeros(6, dtype=dtype, device=device) if bias else None
+    dgate, dup = fuseline.swiglu_backward(torch.ones_like(up), gate, up, limit=limit, bias=add)[:2]
+    nans = torch.tensor([dgate.isnan().tolist(), dup.isnan().tolist()])
+    zeros = torch.tensor([(dgate == 0).tolist(), (dup == 0).tolist()])
+    stopped = [[True, False, False], [False, True, False]]
+    assert zeros.tolist() == (stopped if limit else [[False] * 3] * 2)
+    assert nans.tolist() == ([stopped[1], stopped[0]] if limit else [[True, True, False], [True, False, False]])
 
 
 @pytest.mark.parametrize("kind", HALVES, ids=str)

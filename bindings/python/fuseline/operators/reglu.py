@@ -45,7 +45,7 @@ def reglu(gate, up=None, *, bias=None, interleaved=False, out=None, dtype=None):
     contiguous last dimension (what ``chunk(2, -1)`` gives), and for broadcast values; others are copied first.
 
     Special values: nan gives nan; 0 * inf gives nan, so a gate of 0 or below with an infinite up does. max(-0, 0) is
-    +0, where PyTorch's relu keeps the sign.
+    -0, as PyTorch's relu has it.
 
     Raises:
         TypeError: an argument of the wrong type, an element type that is not supported, or dtypes that differ.
@@ -86,7 +86,8 @@ def reglu_backward(dy, gate, up=None, *, bias=None, interleaved=False, out=None)
         PyTorch: the results of tensors that require a gradient require one too, and raise NotImplementedError when it
         is asked for, since second derivatives are not offered.
 
-    Special values: as the products say; the derivative of max(gate, 0) at 0 is 0.
+    Special values: where gate is 0 or below its gradient is 0, whatever dy and up are; elsewhere as the products say,
+    the derivative of max(gate, 0) being 1 at nan too. So PyTorch's relu has it.
 
     Raises:
         As ``reglu``.

@@ -67,7 +67,8 @@ def relu2_backward(dy, x, *, out=None):
         PyTorch: the result of tensors that require a gradient requires one too, and raises NotImplementedError when it
         is asked for, since second derivatives are not offered.
 
-    Special values: nan gives nan; the derivative is +inf at +inf, and 0 at -inf and at 0.
+    Special values: nan gives nan; the derivative is +inf at +inf; where x is 0 or below the result is 0, whatever dy
+    is.
 
     Raises:
         As ``relu2``.

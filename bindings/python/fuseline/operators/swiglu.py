@@ -98,7 +98,7 @@ def swiglu_backward(dy, gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias
         is asked for, since second derivatives are not offered.
 
     Special values: as the products say, with the derivative's limits at infinite gates, 1 and 0 (for beta > 0), where
-    PyTorch has nan.
+    PyTorch has nan. Where a clamp holds gate or up back, or is given nan, the gradient of that one is 0.
 
     Raises:
         As ``swiglu``.
