@@ -50,6 +50,12 @@ static fuseline_status check_types(const struct fl_operator *op, const struct fl
                    result->name, fl_dtype_name[types->result], operand->name, fl_dtype_name[types->operand]);
 }
 
+/* Whether an operand has one element for each column, instead of the others' shape. */
+static int is_per_column(const struct fl_operator *op, int k)
+{
+    return strchr("bcs", op->roles[k]) != NULL;
+}
+
 fuseline_status fl_run(const struct fl_call *call, const DLTensor *const *tensors, void *stream)
 {
     const struct fl_operator *op = call->op;
@@ -63,11 +69,12 @@ fuseline_status fl_run(const struct fl_call *call, const DLTensor *const *tensor
         if (source.part == FL_ABSENT)
             continue;
         FL_TRY(fl_tensor_check(tensors[source.tensor], call->names[source.tensor], &views[k]));
-        FL_TRY(fl_part_take(&views[k], source.part));
+        if (!is_per_column(op, k))
+            FL_TRY(fl_part_take(&views[k], source.part));
         operands[k] = &views[k];
     }
     for (int k = 0; k < op->inputs + op->outputs; k++)
-        if (operands[k] != NULL && strchr("bcs", op->roles[k]) != NULL)
+        if (operands[k] != NULL && is_per_column(op, k))
             FL_TRY(fl_part_per_column(&views[k], call->sources[k].part, operands[op->roles[0] == 'y' ? 1 : 0]));
     FL_TRY(check_types(op, operands, &types));
     if (op->kind == FL_REDUCTION_KIND)

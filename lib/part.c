@@ -9,6 +9,7 @@ fuseline_status fl_part_take(struct fl_tensor *view, enum fl_part part)
 
     if (part == FL_WHOLE)
         return FUSELINE_OK;
+    view->is_half = 1;
     if (view->ndim == 0)
         return fl_fail(FUSELINE_ERROR_SHAPE, "%s: has no axis to split; accepted: a last axis of gate and up together",
                        view->name);
@@ -39,26 +40,25 @@ fuseline_status fl_part_take(struct fl_tensor *view, enum fl_part part)
 
 fuseline_status fl_part_per_column(struct fl_tensor *view, enum fl_part part, const struct fl_tensor *like)
 {
-    int64_t columns, stride;
+    int64_t parts = part == FL_WHOLE ? 1 : 2, columns, stride;
 
     if (like->ndim == 0)
         return fl_fail(FUSELINE_ERROR_SHAPE,
                        "%s: has no axis, and %s an element for each place along the last; accepted: 1 or more", like->name,
                        view->name);
     columns = like->shape[like->ndim - 1];
-    if (view->ndim != 1 || view->shape[0] != columns) {
-        int64_t parts = part == FL_WHOLE ? 1 : 2;
+    if (view->ndim != 1 || view->shape[0] != parts * columns) {
         char found[256];
-        if (view->ndim > 0)
-            view->shape[view->ndim - 1] *= parts;
         return fl_fail(FUSELINE_ERROR_SHAPE, "%s: shape is %s; accepted: (%" PRId64 "), an element for each column%s", view->name,
                        fl_extents_text(view->shape, view->ndim, found, sizeof found), parts * columns,
                        part == FL_WHOLE ? "" : " of gate and up");
     }
-    stride = view->strides[0];
-    if (columns > 1 && stride != view->step)
+    if (view->shape[0] > 1 && view->strides[0] != 1)
         return fl_fail(FUSELINE_ERROR_LAYOUT, "%s: strides are (%" PRId64 "); accepted: (1); copy it to a contiguous tensor",
-                       view->name, stride / view->step);
+                       view->name, view->strides[0]);
+    FL_TRY(fl_part_take(view, part));
+    view->is_half = 0; /* spread over like's shape */
+    stride = view->strides[0];
     view->ndim = like->ndim;
     view->count = like->count;
     memcpy(view->shape, like->shape, (size_t)like->ndim * sizeof like->shape[0]);

@@ -9,22 +9,52 @@ struct axis {
     int64_t stride[FL_OPERANDS_MOST];
 };
 
+/* The shape and the strides of the tensor that the caller passed, of which an operand may be half. */
+static const char *whole_shape_text(const struct fl_tensor *view, char *buffer, int size)
+{
+    int64_t shape[FL_NDIM_MOST];
+    memcpy(shape, view->shape, sizeof shape);
+    if (view->is_half)
+        shape[view->ndim - 1] *= 2;
+    return fl_extents_text(shape, view->ndim, buffer, size);
+}
+
+static const char *whole_strides_text(const struct fl_tensor *view, char *buffer, int size)
+{
+    int64_t strides[FL_NDIM_MOST];
+    memcpy(strides, view->strides, sizeof strides);
+    if (view->is_half)
+        strides[view->ndim - 1] /= view->step;
+    return fl_extents_text(strides, view->ndim, buffer, size);
+}
+
+/* The operand that the others are compared with: the first one, or the first half of a packed one, which is gate's. */
+static const struct fl_tensor *leading(const struct fl_tensor *const *operands, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (operands[k]->is_half)
+            return operands[k];
+    return operands[0];
+}
+
 static fuseline_status check_agreement(const struct fl_tensor *const *operands, int count)
 {
     static const char *const kinds[FL_DEVICE_KINDS] = {"CPU", "CUDA", "ROCm"};
-    const struct fl_tensor *first = operands[0];
+    const struct fl_tensor *first = leading(operands, count);
     char found[256], wanted[256];
 
-    for (int k = 1; k < count; k++) {
+    for (int k = 0; k < count; k++) {
         const struct fl_tensor *other = operands[k];
         if (other->device_kind != first->device_kind || other->device_id != first->device_id)
             return fl_fail(FUSELINE_ERROR_DEVICE, "%s is on %s device %d, but %s is on %s device %d; accepted: one device",
                            other->name, kinds[other->device_kind], other->device_id, first->name, kinds[first->device_kind],
                            first->device_id);
         if (other->ndim != first->ndim || memcmp(other->shape, first->shape, (size_t)first->ndim * sizeof first->shape[0]) != 0)
-            return fl_fail(FUSELINE_ERROR_SHAPE, "%s: shape is %s, but %s is %s; accepted: the same shape", other->name,
-                           fl_extents_text(other->shape, other->ndim, found, sizeof found), first->name,
-                           fl_extents_text(first->shape, first->ndim, wanted, sizeof wanted));
+            return fl_fail(FUSELINE_ERROR_SHAPE, "%s: shape is %s, but %s%s is %s; accepted: the same shape", other->name,
+                           whole_shape_text(other, found, sizeof found), first->is_half && !other->is_half ? "half of " : "",
+                           first->name,
+                           other->is_half ? whole_shape_text(first, wanted, sizeof wanted)
+                                          : fl_extents_text(first->shape, first->ndim, wanted, sizeof wanted));
     }
     return FUSELINE_OK;
 }
@@ -133,8 +163,8 @@ static fuseline_status layout_error(const struct fl_tensor *const *operands, int
             return fl_fail(FUSELINE_ERROR_LAYOUT,
                            "%s: strides are %s for shape %s; accepted: dense in any dimension order, or rows with a "
                            "contiguous last dimension%s; copy it to a contiguous tensor",
-                           one->name, fl_extents_text(one->strides, one->ndim, strides, sizeof strides),
-                           fl_extents_text(one->shape, one->ndim, shape, sizeof shape),
+                           one->name, whole_strides_text(one, strides, sizeof strides),
+                           whole_shape_text(one, shape, sizeof shape),
                            k < inputs ? ", or broadcast from one value" : " that do not overlap");
     }
     for (int k = 0; k < count - 1; k++) {
@@ -142,9 +172,8 @@ static fuseline_status layout_error(const struct fl_tensor *const *operands, int
         if (reduce(pair, 2, k >= inputs ? 2 : 1, axes) == 0)
             return fl_fail(FUSELINE_ERROR_LAYOUT,
                            "%s: strides are %s, but %s has %s for shape %s; accepted: the same dimension order for all operands",
-                           operands[k]->name, fl_extents_text(operands[k]->strides, operands[k]->ndim, strides, sizeof strides),
-                           last->name, fl_extents_text(last->strides, last->ndim, others, sizeof others),
-                           fl_extents_text(last->shape, last->ndim, shape, sizeof shape));
+                           operands[k]->name, whole_strides_text(operands[k], strides, sizeof strides), last->name,
+                           whole_strides_text(last, others, sizeof others), whole_shape_text(last, shape, sizeof shape));
     }
     return fl_fail(FUSELINE_ERROR_LAYOUT, "the operands' strides cannot be walked together; copy them to contiguous tensors");
 }

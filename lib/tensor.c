@@ -166,6 +166,7 @@ fuseline_status fl_tensor_check(const DLTensor *tensor, const char *name, struct
         return fl_fail(FUSELINE_ERROR_ARGUMENT, "%s: shape is NULL with ndim %d", name, (int)tensor->ndim);
     view->name = name;
     view->step = 1;
+    view->is_half = 0;
     view->ndim = tensor->ndim;
     FL_TRY(check_dtype(name, tensor->dtype, &view->dtype));
     FL_TRY(check_device(name, tensor->device, view));

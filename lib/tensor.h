@@ -16,6 +16,7 @@ enum fl_device_kind { FL_CPU, FL_CUDA, FL_ROCM, FL_DEVICE_KINDS };
 struct fl_tensor {
     const char *name; /* the argument's, for messages */
     int step;         /* elements between neighbours of a contiguous axis: 1, or 2 in half of an interleaved pair */
+    int is_half;      /* of the tensor that the caller knows, along its last axis */
     char *data;       /* byte_offset included */
     enum fl_dtype dtype;
     enum fl_device_kind device_kind;

@@ -612,24 +612,34 @@ static void wrong_shapes(void **state)
             assert_refused(forward_->borrow((void *[]){&none, NULL, NULL, &y_none}, &scalars), FUSELINE_ERROR_SHAPE,
                            "gate: has no axis to split");
             assert_refused(forward_->borrow((void *[]){&even, NULL, NULL, &even}, &scalars), FUSELINE_ERROR_SHAPE,
-                           "y: shape is (2, 6)", "gate is (2, 3)");
+                           "y: shape is (2, 6), but half of gate is (2, 3)");
             assert_refused(backward_->borrow((void *[]){&even, &even, NULL, NULL, &even, NULL}, &scalars), FUSELINE_ERROR_SHAPE,
-                           "gate: shape is (2, 3)", "dy is (2, 6)");
+                           "dy: shape is (2, 6), but half of gate is (2, 3)");
+            DLTensor longer = tensor_of(room + 16, FLOAT32, 2, DIMS(2, 8), NULL);
+            assert_refused(backward_->borrow((void *[]){&y, &even, NULL, NULL, &longer, NULL}, &scalars), FUSELINE_ERROR_SHAPE,
+                           "dgate: shape is (2, 8), but gate is (2, 6)");
+            DLTensor transposed = tensor_of(room, FLOAT32, 2, DIMS(2, 6), DIMS(1, 2));
+            assert_refused(forward_->borrow((void *[]){&transposed, NULL, NULL, &y}, &scalars), FUSELINE_ERROR_LAYOUT,
+                           "gate: strides are (1, 2)");
+            transposed.strides = DIMS(18, 3);
+            assert_refused(forward_->borrow((void *[]){&transposed, NULL, NULL, &y}, &scalars), FUSELINE_ERROR_LAYOUT,
+                           "gate: strides are (18, 3) for shape (2, 6)");
             for (int length = 0; length <= 9; length++) {
                 DLTensor bias = tensor_of(room + 48, FLOAT32, 1, DIMS(length), NULL);
                 char found[32];
-                snprintf(found, sizeof found, length % 2 ? "last extent is %d" : "shape is (%d)", length);
+                snprintf(found, sizeof found, "shape is (%d)", length);
                 if (length == 6)
                     continue;
                 assert_refused(forward_->borrow((void *[]){&even, NULL, &bias, &y}, &scalars), FUSELINE_ERROR_SHAPE,
-                               "bias: ", found, "accepted: ", length % 2 ? "even" : "(6)");
+                               "bias: ", found, "accepted: (6), an element for each column of gate and up");
                 assert_refused(backward_->borrow((void *[]){&y, &even, NULL, &bias, &even, NULL}, &scalars), FUSELINE_ERROR_SHAPE,
-                               "bias: ", found);
+                               "bias: ", found, "accepted: (6)");
             }
             DLTensor row = tensor_of(room + 48, FLOAT32, 2, DIMS(1, 6), NULL);
             assert_refused(forward_->borrow((void *[]){&even, NULL, &row, &y}, &scalars), FUSELINE_ERROR_SHAPE,
                            "bias: shape is (1, 6)", "accepted: (6)");
-            assert_refused(forward_->borrow((void *[]){&even, NULL, &none, &y}, &scalars), FUSELINE_ERROR_SHAPE, "bias: ");
+            assert_refused(forward_->borrow((void *[]){&even, NULL, &none, &y}, &scalars), FUSELINE_ERROR_SHAPE,
+                           "bias: shape is (); accepted: (6)");
             DLTensor apart = tensor_of(room + 40, FLOAT32, 1, DIMS(6), DIMS(2));
             assert_refused(forward_->borrow((void *[]){&even, NULL, &apart, &y}, &scalars), FUSELINE_ERROR_LAYOUT,
                            "bias: strides are (2)", "accepted: (1)");
