@@ -266,6 +266,7 @@ FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division divisi
 /* An operator's formula on arrays of its operands, and its plain form. */
 #define FL_COMPUTE_1_1(formula) formula(x[0], &y[0], p)
 #define FL_COMPUTE_2_1(formula) formula(x[0], x[1], &y[0], p)
+#define FL_COMPUTE_3_2(formula) formula(x[0], x[1], x[2], &y[0], &y[1], p)
 #define FL_COMPUTE_4_1(formula) formula(x[0], x[1], x[2], x[3], &y[0], p)
 #define FL_COMPUTE_5_2(formula) formula(x[0], x[1], x[2], x[3], x[4], &y[0], &y[1], p)
 #define FL_PLAIN_4_1(formula)   formula(x[0], x[1], &y[0], p)

@@ -1,8 +1,8 @@
 /*
  * The public entries of an operator, written once for all operators.
  *
- * FL_UNARY_ENTRIES(family, scalars, values, items) and FL_GATED_ENTRIES(...) define the eight functions that
- * include/fuseline/<family>.h declares: forward and backward, each borrowing, _managed, _versioned and _objects. The
+ * FL_UNARY_ENTRIES(family, scalars, values, items) and FL_GATED_ENTRIES(...) define the functions that include/fuseline/<family>.h
+ * declares: forward and backward, of a unary operator double backward too, each borrowing, _managed, _versioned and _objects. The
  * operator's file supplies
  *
  *     static fuseline_status <family>_prepare(scalars, struct <family>_parameters *prepared)
@@ -87,18 +87,25 @@
         return fuseline_##kernel arguments;                                                                                      \
     }
 
-/* y = a(x); dx = dy * a'(x). */
-#define FL_DECLARE_X(T)    T *x
-#define FL_DECLARE_DY_X(T) T *dy, T *x
-#define FL_DECLARE_Y(T)    T *y
-#define FL_DECLARE_DX(T)   T *dx
+/* y = a(x); dx = dy * a'(x); of the latter the gradients of dy and x, from ddx, that of dx. */
+#define FL_DECLARE_X(T)        T *x
+#define FL_DECLARE_DY_X(T)     T *dy, T *x
+#define FL_DECLARE_DDX_DY_X(T) T *ddx, T *dy, T *x
+#define FL_DECLARE_Y(T)        T *y
+#define FL_DECLARE_DX(T)       T *dx
+#define FL_DECLARE_DDY_DX(T)   T *ddy, T *dx
 #define FL_UNARY_ENTRIES(family, scalars, values, items)                                                                         \
     FL_ENTRIES(family##_forward, family, scalars, values, FL_DECLARE_X, FL_DECLARE_Y, (x, y), FUSELINE_OK, .tensors = 2,         \
                .outputs = 1, .names = {"x", "y"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}})                                     \
     FL_ENTRIES(family##_backward, family, scalars, values, FL_DECLARE_DY_X, FL_DECLARE_DX, (dy, x, dx), FUSELINE_OK,             \
                .tensors = 3, .outputs = 1, .names = {"dy", "x", "dx"}, .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}, {2, FL_WHOLE}}) \
+    FL_ENTRIES(family##_double_backward, family, scalars, values, FL_DECLARE_DDX_DY_X, FL_DECLARE_DDY_DX, (ddx, dy, x, ddy, dx), \
+               FUSELINE_OK, .tensors = 5, .outputs = 2, .names = {"ddx", "dy", "x", "ddy", "dx"},                                \
+               .sources = {{0, FL_WHOLE}, {1, FL_WHOLE}, {2, FL_WHOLE}, {3, FL_WHOLE}, {4, FL_WHOLE}})                           \
     FL_ARRAY_ENTRY(family##_forward, (tensors[0], FL_UNPACK items stream, (DLTensor *)tensors[1]))                               \
-    FL_ARRAY_ENTRY(family##_backward, (tensors[0], tensors[1], FL_UNPACK items stream, (DLTensor *)tensors[2]))
+    FL_ARRAY_ENTRY(family##_backward, (tensors[0], tensors[1], FL_UNPACK items stream, (DLTensor *)tensors[2]))                  \
+    FL_ARRAY_ENTRY(family##_double_backward,                                                                                     \
+                   (tensors[0], tensors[1], tensors[2], FL_UNPACK items stream, (DLTensor *)tensors[3], (DLTensor *)tensors[4]))
 
 /* y = a(gate) * up and its gradients, in the forms that fl_gated_forward and fl_gated_backward tell apart. */
 #define FL_DECLARE_GATED(T)          T *gate, T *up, T *bias

@@ -54,6 +54,7 @@ if HAVE_CMOCKA
 C_TESTS = \
 	tests/test_column_sum \
 	tests/test_convert \
+	tests/test_double_backward \
 	tests/test_errors \
 	tests/test_exchange \
 	tests/test_gated \
@@ -73,6 +74,10 @@ tests_test_column_sum_LDADD = $(tests_internal_libs)
 tests_test_convert_CPPFLAGS = $(tests_cppflags)
 tests_test_convert_CFLAGS = $(tests_cflags)
 tests_test_convert_LDADD = $(tests_convert_libs) $(tests_internal_libs)
+
+tests_test_double_backward_CPPFLAGS = $(tests_cppflags)
+tests_test_double_backward_CFLAGS = $(tests_cflags)
+tests_test_double_backward_LDADD = $(tests_internal_libs)
 
 tests_test_errors_CPPFLAGS = $(tests_cppflags)
 tests_test_errors_CFLAGS = $(tests_cflags)

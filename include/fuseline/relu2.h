@@ -42,6 +42,24 @@ FUSELINE_API fuseline_status fuseline_relu2_backward_versioned(DLManagedTensorVe
                                                                void *stream, DLManagedTensorVersioned *dx);
 FUSELINE_API fuseline_status fuseline_relu2_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *x, void *dx);
 
+/*
+ * The gradients of fuseline_relu2_backward's inputs, from that of its result, for second derivatives:
+ *     ddy = ddx * relu2'(x),    dx = ddx * dy * relu2''(x).
+ *
+ * In:   ddx, the gradient of the backward call's dx, of x's dtype; dy and x, its inputs
+ * Out:  ddy, of dy's dtype, and dx, of x's dtype; each may be any input of its dtype
+ */
+FUSELINE_API fuseline_status fuseline_relu2_double_backward(const DLTensor *ddx, const DLTensor *dy, const DLTensor *x,
+                                                            void *stream, DLTensor *ddy, DLTensor *dx);
+FUSELINE_API fuseline_status fuseline_relu2_double_backward_managed(DLManagedTensor *ddx, DLManagedTensor *dy, DLManagedTensor *x,
+                                                                    void *stream, DLManagedTensor *ddy, DLManagedTensor *dx);
+FUSELINE_API fuseline_status fuseline_relu2_double_backward_versioned(DLManagedTensorVersioned *ddx, DLManagedTensorVersioned *dy,
+                                                                      DLManagedTensorVersioned *x, void *stream,
+                                                                      DLManagedTensorVersioned *ddy,
+                                                                      DLManagedTensorVersioned *dx);
+FUSELINE_API fuseline_status fuseline_relu2_double_backward_objects(const struct DLPackExchangeAPI *api, void *ddx, void *dy,
+                                                                    void *x, void *ddy, void *dx);
+
 #ifdef __cplusplus
 }
 #endif

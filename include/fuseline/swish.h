@@ -46,6 +46,25 @@ FUSELINE_API fuseline_status fuseline_swish_backward_versioned(DLManagedTensorVe
 FUSELINE_API fuseline_status fuseline_swish_backward_objects(const struct DLPackExchangeAPI *api, void *dy, void *x, double beta,
                                                              void *dx);
 
+/*
+ * The gradients of fuseline_swish_backward's inputs, from that of its result, for second derivatives:
+ *     ddy = ddx * swish'(x; beta),    dx = ddx * dy * swish''(x; beta).
+ *
+ * In:   ddx, the gradient of the backward call's dx, of x's dtype; dy and x, its inputs
+ * Out:  ddy, of dy's dtype, and dx, of x's dtype; each may be any input of its dtype
+ */
+FUSELINE_API fuseline_status fuseline_swish_double_backward(const DLTensor *ddx, const DLTensor *dy, const DLTensor *x,
+                                                            double beta, void *stream, DLTensor *ddy, DLTensor *dx);
+FUSELINE_API fuseline_status fuseline_swish_double_backward_managed(DLManagedTensor *ddx, DLManagedTensor *dy, DLManagedTensor *x,
+                                                                    double beta, void *stream, DLManagedTensor *ddy,
+                                                                    DLManagedTensor *dx);
+FUSELINE_API fuseline_status fuseline_swish_double_backward_versioned(DLManagedTensorVersioned *ddx, DLManagedTensorVersioned *dy,
+                                                                      DLManagedTensorVersioned *x, double beta, void *stream,
+                                                                      DLManagedTensorVersioned *ddy,
+                                                                      DLManagedTensorVersioned *dx);
+FUSELINE_API fuseline_status fuseline_swish_double_backward_objects(const struct DLPackExchangeAPI *api, void *ddx, void *dy,
+                                                                    void *x, double beta, void *ddy, void *dx);
+
 #ifdef __cplusplus
 }
 #endif

@@ -159,6 +159,12 @@ FL_INLINE float fl_times_logistic_16(float x, float clamped, const fl_logistic *
     return x * l->s;
 }
 
+FL_INLINE float fl_times_rest_16(float x, float clamped, const fl_logistic *l)
+{
+    (void)clamped;
+    return x * l->rest;
+}
+
 FL_INLINE float fl_logistic_times_16(float x, float clamped, float t, float error, float exponent_most)
 {
     (void)clamped, (void)error, (void)exponent_most;
@@ -321,6 +327,12 @@ FL_INLINE fl_real fl_name(fl_times_logistic)(fl_real x, fl_real clamped, const f
 #endif
 }
 
+/* x * (1 - (s + error)), where scale is 1, or s nothing beside 1. */
+FL_INLINE fl_real fl_name(fl_times_rest)(fl_real x, fl_real clamped, const fl_logistic *l)
+{
+    return fl_name(fl_fma)(x, l->rest, clamped * ((1 - l->rest) - l->s - l->error));
+}
+
 /*
  * x / (1 + 2^t). In double, and in float without a fused multiply-add, the errors of the sum, of the exponential and of the
  * division together would pass two units in the last place: there what the sum and the division lost is put right. That takes the
@@ -363,4 +375,27 @@ FL_INLINE fl_real fl_name(fl_keep_nan)(fl_real x, fl_real y)
     (void)x; /* y is made of x: see fl_within */
     return y;
 #endif
+}
+
+/*
+ * For a(x) = x * sigmoid(u), u odd in x, with both derivatives: a(x) = x + a(-x), so that all of it is made of the logistic function on
+ * the side where that is small, 1 / (1 + 2^|t|). There what is left of 1 has all its digits, and nothing has to be clamped before it is 0.
+ */
+FL_INLINE fl_logistic fl_name(fl_lower_logistic)(fl_real t, fl_real error, fl_real exponent_most)
+{
+    return fl_name(fl_logistic_at)(t < 0 ? -t : t, t < 0 ? -error : error, exponent_most);
+}
+
+/* a(x); t as above, of the clamped x. */
+FL_INLINE fl_real fl_name(fl_mirrored_value)(fl_real x, fl_real clamped, fl_real t, const fl_logistic *l)
+{
+    fl_real lower = fl_name(fl_times_logistic)(x, clamped, l), upper = fl_name(fl_times_rest)(x, clamped, l);
+    return t < 0 ? upper : lower;
+}
+
+/* a'(x), where moment is |x * u'|. */
+FL_INLINE fl_real fl_name(fl_mirrored_slope)(fl_real moment, fl_real t, const fl_logistic *l)
+{
+    fl_real lower = fl_name(fl_fma)(-moment * l->s, l->rest, l->s) * l->scale;
+    return t < 0 ? 1 - lower : lower;
 }

@@ -1,5 +1,5 @@
 /*
- * gelu(x) = x * Phi(x), Phi the normal distribution function, and its derivative Phi(x) + x * phi(x).
+ * gelu(x) = x * Phi(x), Phi the normal distribution function, and its derivatives Phi(x) + x * phi(x) and (2 - x^2) * phi(x).
  *
  * With t = |x| and Q the distribution's upper tail, gelu(x) = max(x, 0) - t * Q(t), and Q(t) = exp(-t^2 / 2) * R(t), where R is Mills' ratio
  * (over sqrt(2 pi)): smooth, so that nothing cancels and nothing underflows before the result does. 0.5 * (1 + erf(x / sqrt 2)) would lose
@@ -58,6 +58,15 @@ FL_INLINE float gelu_slope_16(float x, float *value, const fl_parameters(gelu) *
     (void)p;
     *value = x * distribution;
     return fl_fma_16(fl_clamp_16(x, -1e4f, 1e4f) * 0.39894228f, power, distribution);
+}
+
+/* The compiler sees that the exponential is the slope's. */
+FL_INLINE float gelu_curvature_16(float x, float *value, float *slope, const fl_parameters(gelu) * p)
+{
+    float power = fl_device_exp2(x * x * -0.72134752f), clamped = fl_clamp_16(x, -1e4f, 1e4f);
+    *slope = gelu_slope_16(x, value, p);
+    power *= 0.39894228f;
+    return fl_fma_16(-clamped * clamped, power, 2.0f * power);
 }
 
 #else
@@ -197,16 +206,29 @@ FL_INLINE fl_real fl_name(gelu_value)(fl_real x, const fl_parameters(gelu) * p)
     return x == 0 ? x : y; /* a negative zero stays one */
 }
 
+FL_INLINE fl_real fl_name(fl_gelu_slope_of)(const fl_normal *n, fl_real x, fl_real *value)
+{
+    fl_real power = n->power * n->shrink;
+    fl_real tail = power * fl_name(fl_divide)(2 * n->mills, n->t + (fl_real)FL_MILLS_K);
+    fl_real distribution = x < 0 ? tail : 1 - tail;
+    distribution =
+        n->t < (fl_real)0.5 ? fl_name(fl_fma)(n->clamped, fl_name(fl_normal_center)(n->square), (fl_real)0.5) : distribution;
+    *value = x * distribution;
+    return fl_name(fl_fma)(n->clamped * (fl_real)0.39894228040143268, power, distribution);
+}
+
 FL_INLINE fl_real fl_name(gelu_slope)(fl_real x, fl_real *value, const fl_parameters(gelu) * p)
 {
     fl_normal n = fl_name(fl_normal_at)(x, p->exponent_most);
-    fl_real power = n.power * n.shrink;
-    fl_real tail = power * fl_name(fl_divide)(2 * n.mills, n.t + (fl_real)FL_MILLS_K);
-    fl_real distribution = x < 0 ? tail : 1 - tail;
-    distribution =
-        n.t < (fl_real)0.5 ? fl_name(fl_fma)(n.clamped, fl_name(fl_normal_center)(n.square), (fl_real)0.5) : distribution;
-    *value = x * distribution;
-    return fl_name(fl_fma)(n.clamped * (fl_real)0.39894228040143268, power, distribution);
+    return fl_name(fl_gelu_slope_of)(&n, x, value);
+}
+
+FL_INLINE fl_real fl_name(gelu_curvature)(fl_real x, fl_real *value, fl_real *slope, const fl_parameters(gelu) * p)
+{
+    fl_normal n = fl_name(fl_normal_at)(x, p->exponent_most);
+    fl_real density = (n.power + n.power_error) * n.shrink * (fl_real)0.39894228040143268;
+    *slope = fl_name(fl_gelu_slope_of)(&n, x, value);
+    return fl_name(fl_fma)(-n.square, density, 2 * density);
 }
 
 #undef FL_MILLS_K

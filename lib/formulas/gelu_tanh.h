@@ -1,9 +1,10 @@
 /*
- * gelu's tanh form: 0.5 * x * (1 + tanh(c * (x + a * x^3))), c = sqrt(2 / pi), a = 0.044715, and its derivative.
+ * gelu's tanh form: 0.5 * x * (1 + tanh(c * (x + a * x^3))), c = sqrt(2 / pi), a = 0.044715, and its derivatives.
  *
  * Since 0.5 * (1 + tanh(z / 2)) = sigmoid(z), it is x / (1 + E) with E = exp(-z), z = 2 * c * (x + a * x^3): no cancellation for
  * negative x, no overflow. The exponent is carried in twice the precision, for its absolute error is the result's relative one.
  *     derivative = s * (1 + x * z' * E * s)      where s = 1 / (1 + E)
+ *     second derivative = s * (1 - s) * (2 * z' + x * z'' + x * z'^2 * (1 - 2 * s))
  *
  * Hendrycks, Gimpel: Gaussian Error Linear Units, 2016 (arXiv 1606.08415).
  *
@@ -57,6 +58,21 @@ FL_INLINE fl_real fl_name(gelu_tanh_slope)(fl_real x, fl_real *value, const fl_p
     fl_real x_slope = clamped * fl_name(fl_fma)(clamped * clamped, 3 * a * c2, c2);
     *value = fl_name(fl_times_logistic)(x, within, &l);
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(x_slope * l.s, l.rest, l.s) * l.scale);
+}
+
+FL_INLINE fl_real fl_name(gelu_tanh_curvature)(fl_real x, fl_real *value, fl_real *slope, const fl_parameters(gelu_tanh) * p)
+{
+    const fl_real c2 = (fl_real)1.5957691216057308, a = (fl_real)0.044715;
+    fl_real within = fl_name(fl_within)(x, p->x_least, -p->x_least), error, square;
+    fl_real t = fl_name(fl_gelu_tanh_exponent)(within, &error, &square, p);
+    fl_logistic l = fl_name(fl_lower_logistic)(t, error, p->exponent_most);
+    fl_real clamped = fl_name(fl_clamp)(within, p->x_least, -p->x_least), clamped_square = clamped * clamped;
+    fl_real z_slope = fl_name(fl_fma)(clamped_square, 3 * a * c2, c2), moment = (clamped < 0 ? -clamped : clamped) * z_slope;
+    fl_real terms = fl_name(fl_fma)(clamped_square, 12 * a * c2, 2 * c2); /* 2 * z' + x * z'' */
+    fl_real curvature = l.s * l.rest * fl_name(fl_fma)(-moment * z_slope, l.rest - l.s, terms);
+    *value = fl_name(fl_mirrored_value)(x, within, t, &l);
+    *slope = fl_name(fl_keep_nan)(x, fl_name(fl_mirrored_slope)(moment, t, &l));
+    return fl_name(fl_keep_nan)(x, curvature * l.scale);
 }
 
 FL_PASSES_EVERYWHERE(gelu_tanh)

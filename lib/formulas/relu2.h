@@ -1,6 +1,6 @@
 /*
- * relu2(x) = max(x, 0)^2, and its derivative 2 * max(x, 0). nan stays nan. Where x <= 0 the gradient is 0, whatever dy is, as torch.relu
- * has it.
+ * relu2(x) = max(x, 0)^2, and its derivatives 2 * max(x, 0) and, where x > 0, 2. nan stays nan. Where x <= 0 a gradient is 0, whatever
+ * it is made of, as torch.relu has it.
  *
  * So, Manke, Liu, Dai, Shazeer, Le: Primer, 2021 (arXiv 2109.08668).
  *
@@ -36,6 +36,12 @@ FL_INLINE fl_real fl_name(relu2_slope)(fl_real x, fl_real *value, const fl_param
 FL_INLINE int fl_name(relu2_passes)(fl_real x)
 {
     return !(x <= 0);
+}
+
+FL_INLINE fl_real fl_name(relu2_curvature)(fl_real x, fl_real *value, fl_real *slope, const fl_parameters(relu2) * p)
+{
+    *slope = fl_name(relu2_slope)(x, value, p);
+    return x == x ? 2 : x; /* where it passes */
 }
 
 FL_UNARY(relu2)

@@ -1,9 +1,10 @@
 /*
- * swish(x; beta) = x * sigmoid(beta * x), and its derivative.
+ * swish(x; beta) = x * sigmoid(beta * x), and its derivatives.
  *
  * With E = exp(-beta * x):
  *     swish  = x / (1 + E)
  *     swish' = s + z * s * (1 - s)      where s = 1 / (1 + E), z = beta * x, and 1 - s = E * s without cancellation
+ *     swish'' = beta * s * (1 - s) * (2 + z * (1 - 2 * s))
  *
  * Ramachandran, Zoph, Le: Searching for Activation Functions, 2017 (arXiv 1710.05941); beta = 1 is SiLU (Elfwing, Uchibe,
  * Doya 2017), beta = 1.702 the quick GELU (Hendrycks, Gimpel 2016).
@@ -43,6 +44,19 @@ FL_INLINE fl_real fl_name(swish_slope)(fl_real x, fl_real *value, const fl_param
     fl_real z = p->beta * fl_name(fl_clamp)(within, p->rate.x_least, p->rate.x_most);
     *value = fl_name(fl_times_logistic)(x, within, &l);
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(z * l.s, l.rest, l.s) * l.scale);
+}
+
+FL_INLINE fl_real fl_name(swish_curvature)(fl_real x, fl_real *value, fl_real *slope, const fl_parameters(swish) * p)
+{
+    fl_real most = -p->rate.x_least < p->rate.x_most ? p->rate.x_most : -p->rate.x_least;
+    fl_real within = fl_name(fl_within)(x, -most, most), z = p->beta * fl_name(fl_clamp)(within, -most, most),
+            size = z < 0 ? -z : z;
+    fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
+    fl_logistic l = fl_name(fl_lower_logistic)(t, error, p->rate.exponent_most);
+    fl_real curvature = p->beta * (l.s * l.rest * fl_name(fl_fma)(-size, l.rest - l.s, (fl_real)2));
+    *value = fl_name(fl_mirrored_value)(x, within, t, &l);
+    *slope = fl_name(fl_keep_nan)(x, fl_name(fl_mirrored_slope)(size, t, &l));
+    return fl_name(fl_keep_nan)(x, curvature * l.scale);
 }
 
 FL_PASSES_EVERYWHERE(swish)

@@ -1,9 +1,10 @@
 /*
- * From an activation function to its two kernels.
+ * From an activation function to its three kernels.
  *
  * An activation's header supplies, for its parameters p,
  *     <activation>_value(x, p)           a(x)
  *     <activation>_slope(x, &value, p)   a'(x), and a(x) beside it, sharing what they can
+ *     <activation>_curvature(x, &value, &slope, p)   a''(x), and both beside it; 0 at an infinite x, but for one without a bound
  *     <activation>_passes(x)             0 where a is constant and nothing of a gradient passes, be it inf or nan: FL_PASSES_EVERYWHERE
  *                                        for an activation that is so nowhere
  */
@@ -17,7 +18,7 @@
         return 1;                                                                                                                \
     }
 
-/* y = a(x); dx = dy * a'(x). */
+/* y = a(x); dx = dy * a'(x); and of the latter the gradients of dy and x, from that of dx, which is ddx. */
 #define FL_UNARY(activation)                                                                                                     \
     FL_INLINE void fl_name(activation##_forward)(fl_real x, fl_real * y, const fl_parameters(activation) * p)                    \
     {                                                                                                                            \
@@ -28,6 +29,13 @@
         fl_real value;                                                                                                           \
         fl_real gradient = dy * fl_name(activation##_slope)(x, &value, p);                                                       \
         *dx = fl_name(activation##_passes)(x) ? gradient : 0;                                                                    \
+    }                                                                                                                            \
+    FL_INLINE void fl_name(activation##_double_backward)(fl_real ddx, fl_real dy, fl_real x, fl_real * ddy, fl_real * dx,        \
+                                                         const fl_parameters(activation) * p)                                    \
+    {                                                                                                                            \
+        fl_real value, slope, curvature = fl_name(activation##_curvature)(x, &value, &slope, p);                                 \
+        *ddy = fl_name(activation##_passes)(x) ? ddx * slope : 0;                                                                \
+        *dx = fl_name(activation##_passes)(x) ? ddx * (dy * curvature) : 0;                                                      \
     }
 
 #endif

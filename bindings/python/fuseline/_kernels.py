@@ -139,13 +139,26 @@ class Kernel:
 
 
 def _unary(function, scalars=(), family=None):
-    """The two kernels of y = a(x)."""
+    """The three kernels of y = a(x)."""
     family = family or function
-    x = Input("x")
-    backward = Kernel(
-        f"{family}_backward", f"{function}_backward", (Input("dy"), x), scalars, outputs=(Output("dx", like=1),)
+    x, dy = Input("x"), Input("dy")
+    double_backward = Kernel(
+        f"{family}_double_backward",
+        f"{function}_double_backward",
+        (Input("ddx"), dy, x),
+        scalars,
+        outputs=(Output("ddy", like=1), Output("dx", like=2)),
     )
-    return Kernel(f"{family}_forward", function, (x,), scalars, (Output("y", like=0),), gradient=backward), backward
+    backward = Kernel(
+        f"{family}_backward",
+        f"{function}_backward",
+        (dy, x),
+        scalars,
+        outputs=(Output("dx", like=1),),
+        gradient=double_backward,
+    )
+    forward = Kernel(f"{family}_forward", function, (x,), scalars, (Output("y", like=0),), gradient=backward)
+    return forward, backward, double_backward
 
 
 def _gated(function, scalars=(), family=None):
