@@ -182,6 +182,7 @@ EXTRA_DIST += \
 	tests/python/test_numpy.py \
 	tests/python/test_overlap.py \
 	tests/python/test_replace.py \
+	tests/python/test_second_derivatives.py \
 	tests/python/test_tensor.py \
 	tests/python/test_threads.py \
 	tests/python/test_torch.py \

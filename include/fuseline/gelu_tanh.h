@@ -45,6 +45,7 @@ FUSELINE_API fuseline_status fuseline_gelu_tanh_backward_objects(const struct DL
 /*
  * The gradients of fuseline_gelu_tanh_backward's inputs, from that of its result, for second derivatives:
  *     ddy = ddx * gelu_tanh'(x),    dx = ddx * dy * gelu_tanh''(x).
+ * gelu_tanh'' is 0 at infinite x (its limit). nan gives nan.
  *
  * In:   ddx, the gradient of the backward call's dx, of x's dtype; dy and x, its inputs
  * Out:  ddy, of dy's dtype, and dx, of x's dtype; each may be any input of its dtype

@@ -45,6 +45,7 @@ FUSELINE_API fuseline_status fuseline_relu2_backward_objects(const struct DLPack
 /*
  * The gradients of fuseline_relu2_backward's inputs, from that of its result, for second derivatives:
  *     ddy = ddx * relu2'(x),    dx = ddx * dy * relu2''(x).
+ * relu2'' is 2 for x > 0, +inf included, and 0 for x <= 0. nan gives nan.
  *
  * In:   ddx, the gradient of the backward call's dx, of x's dtype; dy and x, its inputs
  * Out:  ddy, of dy's dtype, and dx, of x's dtype; each may be any input of its dtype

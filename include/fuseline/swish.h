@@ -49,6 +49,7 @@ FUSELINE_API fuseline_status fuseline_swish_backward_objects(const struct DLPack
 /*
  * The gradients of fuseline_swish_backward's inputs, from that of its result, for second derivatives:
  *     ddy = ddx * swish'(x; beta),    dx = ddx * dy * swish''(x; beta).
+ * swish'' is 0 at infinite x (its limit, for beta other than 0). nan gives nan.
  *
  * In:   ddx, the gradient of the backward call's dx, of x's dtype; dy and x, its inputs
  * Out:  ddy, of dy's dtype, and dx, of x's dtype; each may be any input of its dtype

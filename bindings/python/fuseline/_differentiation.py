@@ -16,7 +16,7 @@ def gradients(call, kernel, grads, inputs, scalars, needed):
     """
     if kernel.gradient is None:
         raise NotImplementedError(
-            f"fuseline.{kernel.function}: its gradient, such as a second derivative, is not offered; "
+            f"fuseline.{kernel.function}: its gradient, such as a higher derivative, is not offered; "
             "write the operator in torch's own functions where it is needed"
         )
     results = [None] * len(inputs)

@@ -30,7 +30,7 @@ def gelu(x, approximate="none", *, out=None, dtype=None):
         itself. For a mere ``__dlpack__`` object or a capsule, on the CPU, a ``fuseline.Tensor``; on a GPU those need
         ``out``.
 
-        PyTorch: differentiable once with respect to x; only x is kept for it. The work is queued on the current stream
+        PyTorch: differentiable twice with respect to x; only x is kept for it. The work is queued on the current stream
         of x's device. JAX: concrete arrays only, outside ``jit``, ``grad`` and ``vmap``. NumPy: always an array, for
         0-dim x too.
 
@@ -66,8 +66,8 @@ def gelu_backward(dy, x, approximate="none", *, out=None):
     Returns:
         ``out``, or a new array like x.
 
-        PyTorch: the result of tensors that require a gradient requires one too, and raises NotImplementedError when it
-        is asked for, since second derivatives are not offered.
+        PyTorch: differentiable once with respect to dy and x, which is the second derivative; the third raises
+        NotImplementedError.
 
     Special values: nan gives nan; the derivative is 1 at +inf and 0 at -inf, its limits.
 
