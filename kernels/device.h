@@ -1,6 +1,6 @@
 /*
  * All that kernels ask of a device, for three compilers: clang for AMD (-x hip), clang for NVIDIA (-x cuda), and a plain
- * host C++ compiler, with which a test runs the very same kernel source thread by thread on the CPU.
+ * host C++ compiler, with which tests run the very same kernel source thread by thread on the CPU: see host.h.
  *
  * No vendor header and no device library: compiler builtins and single instructions only.
  */
@@ -11,8 +11,9 @@
 #include "../lib/gpu/walk.h"
 
 /*
- * FL_KERNEL begins a kernel's definition; FL_GLOBAL marks a pointer to the memory that operands lie in. The compiler has to know the
- * number of threads in a block. For AMD it takes no notice of launch_bounds, which AMD's headers replace too, and would allow for 1024.
+ * FL_KERNEL begins a kernel's definition, and FL_HOST_KERNEL(its name) follows it; FL_GLOBAL marks a pointer to the memory that
+ * operands lie in. The compiler has to know the number of threads in a block. For AMD it takes no notice of launch_bounds, which AMD's
+ * headers replace too, and would allow for 1024.
  */
 #if FL_DEVICE_CODE
 #if defined(__HIP__)
@@ -22,9 +23,11 @@
 #endif
 #define FL_KERNEL extern "C" __attribute__((global, FL_BLOCK_SIZE))
 #define FL_GLOBAL __attribute__((address_space(1)))
+#define FL_HOST_KERNEL(kernel)
 #else
 #define FL_KERNEL extern "C"
 #define FL_GLOBAL
+#include "host.h"
 #endif
 
 /* The calling thread's index in the grid, and the number of threads in the grid. */
@@ -47,15 +50,13 @@ FL_INLINE long long fl_thread_count()
     return (long long)__nvvm_read_ptx_sreg_nctaid_x() * FL_BLOCK_THREADS;
 }
 #else
-/* Set by whoever calls a kernel on the CPU. */
-extern thread_local unsigned fl_host_block, fl_host_blocks, fl_host_thread;
 FL_INLINE long long fl_thread_index()
 {
-    return (long long)fl_host_block * FL_BLOCK_THREADS + fl_host_thread;
+    return (long long)fl_host_place.block * FL_BLOCK_THREADS + fl_host_place.thread;
 }
 FL_INLINE long long fl_thread_count()
 {
-    return (long long)fl_host_blocks * FL_BLOCK_THREADS;
+    return (long long)fl_host_place.blocks * fl_host_place.threads;
 }
 #endif
 
@@ -67,7 +68,7 @@ FL_INLINE int fl_block_thread()
 #elif defined(__CUDA__)
     return (int)__nvvm_read_ptx_sreg_tid_x();
 #else
-    return (int)fl_host_thread;
+    return (int)fl_host_place.thread;
 #endif
 }
 FL_INLINE unsigned fl_block_index()
@@ -77,7 +78,7 @@ FL_INLINE unsigned fl_block_index()
 #elif defined(__CUDA__)
     return __nvvm_read_ptx_sreg_ctaid_x();
 #else
-    return fl_host_block;
+    return fl_host_place.block;
 #endif
 }
 FL_INLINE unsigned fl_block_count()
@@ -89,8 +90,7 @@ FL_INLINE unsigned fl_block_count()
 #if FL_DEVICE_CODE
 #define FL_SHARED static __attribute__((shared))
 #else
-#define FL_SHARED static /* the threads of one block at a time: fl_host_barrier switches between them */
-extern void fl_host_barrier();
+#define FL_SHARED static thread_local /* one thread of the host runs all threads of a block */
 #endif
 FL_INLINE void fl_barrier()
 {
@@ -102,6 +102,33 @@ FL_INLINE void fl_barrier()
     __syncthreads();
 #else
     fl_host_barrier();
+#endif
+}
+
+/*
+ * The lanes of a wave run together. fl_from_lane gives what another lane passes, all lanes of the wave taking part; the lane's
+ * number is taken modulo their count, which is no constant: 32 or 64 with AMD, 32 with NVIDIA.
+ */
+FL_INLINE int fl_lanes()
+{
+#if defined(__HIP__)
+    return __builtin_amdgcn_wavefrontsize();
+#elif defined(__CUDA__)
+    return 32;
+#else
+    return (int)fl_host_place.lanes;
+#endif
+}
+FL_INLINE unsigned fl_from_lane(unsigned value, int lane)
+{
+#if defined(__HIP__)
+    return (unsigned)__builtin_amdgcn_ds_bpermute(lane * 4, (int)value);
+#elif defined(__CUDA__)
+    unsigned result;
+    __asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(result) : "r"(value), "r"(lane));
+    return result;
+#else
+    return fl_host_from_lane(value, (unsigned)lane);
 #endif
 }
 

@@ -278,7 +278,8 @@ FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division divisi
     {                                                                                                                            \
         (void)division, (void)parameters;                                                                                        \
         __VA_ARGS__;                                                                                                             \
-    }
+    }                                                                                                                            \
+    FL_HOST_KERNEL(FL_KERNEL_NAME(kernel, FL_DTYPES, mode))
 
 #define FL_ELEMENTWISE_OPERATOR(kernel, family, input_count, output_count, roles, plain)                                         \
     struct kernel##_operator {                                                                                                   \

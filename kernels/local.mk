@@ -7,7 +7,7 @@
 #
 # <dtypes> is "bfloat16", or "bfloat16_float32" where the result's dtype is another. The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
 gpu_sources = $(OPERATORS:%=kernels/%.hip)
-EXTRA_DIST += kernels/device.h kernels/elementwise.h kernels/codegen-limits.txt $(gpu_sources)
+EXTRA_DIST += kernels/device.h kernels/elementwise.h kernels/host.h kernels/codegen-limits.txt $(gpu_sources)
 
 if GPU_CODE
 # The result of a reduction is of its operand's dtype.

@@ -29,7 +29,8 @@ AC_DEFUN([FUSELINE_SUMMARY], [
     NVIDIA code          ${fuseline_ptx_targets:+PTX for $fuseline_ptx_targets} ${fuseline_cuda_targets:+machine code for $fuseline_cuda_targets}
       built by           ${fuseline_ptx_compiler:-none: tensors on CUDA devices get an error}
     Python package       $fuseline_python_note
-    C tests              ${have_cmocka} (cmocka)])
+    C tests              ${have_cmocka} (cmocka)
+      of kernels         $fuseline_cxx (C++17)])
   AS_IF([test "$PYTHON" != : &&
          ! "$PYTHON" -c 'import os, sys
 sys.exit(os.path.realpath(sys.argv@<:@1@:>@) not in map(os.path.realpath, sys.path))' "$fuseline_pythondir" 2>/dev/null],

@@ -1,21 +1,67 @@
-# Tests of the GPU side that need no GPU.
-EXTRA_DIST += tests/standin/common.h tests/standin/standin.h tests/kernels.sh tests/kernels.cc \
-	tests/column_sum_kernel.cc tests/codegen.sh
-TESTS += tests/kernels.sh tests/codegen.sh
+# Tests of the GPU side that need no GPU: on libraries that stand in for the vendors' runtimes and run the kernels on the CPU.
+standin_headers = $(addprefix tests/standin/,code_object.h grid.h memory.h module.h ptx.h signature.h standin.h stream.h)
+EXTRA_DIST += $(standin_headers) tests/standin/probe.hip \
+	$(addprefix tests/standin/,code_object.c cuda.c grid.c hip.c memory.c module.c ptx.c stream.c) \
+	tests/codegen.sh
+TESTS += tests/codegen.sh
+
+if GPU_CODE
+if HAVE_CXX
+# Every GPU module's source, once more by the host's compiler; and the kernels by which the stand-in itself is tested.
+standin_kernels = $(gpu_modules:kernels/%=tests/standin/kernels/%.o)
+standin_probe = tests/standin/probe.o
+standin_common = $(addprefix tests/standin/,grid.o memory.o module.o stream.o)
+standin_hip = $(addprefix tests/standin/,hip.o code_object.o)
+standin_cuda = $(addprefix tests/standin/,cuda.o ptx.o)
+standin_objects = $(standin_common) $(standin_hip) $(standin_cuda)
+standin_libraries = tests/standin/libamdhip64.so tests/standin/libcuda.so
+check_DATA = $(standin_libraries)
+
+host_compile = $(CXX) -std=c++17 -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra $(filter -Werror,$(WARNING_CFLAGS)) \
+	$(CXXFLAGS) -c -x c++
+
+verbose_host = $(verbose_host_@AM_V@)
+verbose_host_ = $(verbose_host_@AM_DEFAULT_V@)
+verbose_host_0 = @echo "  HOSTCXX " $@;
+verbose_host_1 =
+
+$(standin_kernels): Makefile
+	$(verbose_host)$(MKDIR_P) $(@D) && $(host_compile) $(image_compile)
+
+$(standin_probe): Makefile
+	$(verbose_host)$(MKDIR_P) $(@D) && $(host_compile) -MD -MP -MF $@.d -o $@ $(srcdir)/tests/standin/probe.hip
+
+$(standin_objects): tests/standin/%.o: tests/standin/%.c Makefile
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(tests_cppflags) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC \
+	    -MD -MP -MF $@.d -c -o $@ $<
+
+standin_link = $(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -lm -lpthread $(LIBS)
+tests/standin/libamdhip64.so: $(standin_common) $(standin_hip) $(standin_kernels) $(standin_probe)
+	$(standin_link)
+tests/standin/libcuda.so: $(standin_common) $(standin_cuda) $(standin_kernels) $(standin_probe)
+	$(standin_link)
+
+# The same probe as the library under test has its code: for the first target of each kind.
+standin_probes =
+if HIP_CODE
+standin_probes += tests/standin/probe.hipfb
+endif
+if PTX_CODE
+standin_probes += tests/standin/probe.ptx
+endif
+check_DATA += $(standin_probes)
+tests/standin/probe.hipfb: Makefile
+	$(verbose_hip)$(MKDIR_P) $(@D) && $(hip_compile) -MD -MP -MF $@.d -o $@ $(srcdir)/tests/standin/probe.hip
+tests/standin/probe.ptx: Makefile
+	$(verbose_ptx)$(MKDIR_P) $(@D) && $(ptx_compile) --cuda-gpu-arch=sm_$(ptx_base) -MD -MP -MF $@.d -o $@ \
+	    $(srcdir)/tests/standin/probe.hip
+
+standin_made = $(standin_kernels) $(standin_probe) $(standin_objects) $(standin_probes)
+-include $(standin_made:%=%.d)
+CLEANFILES += $(standin_libraries) $(standin_made) $(standin_made:%=%.d)
 
 if HAVE_CMOCKA
-if GPU_CODE
-check_LTLIBRARIES += tests/standin/libamdhip64.la tests/standin/libcuda.la
-# (rpath, since libtool makes a module that can be opened only of what could be installed.)
-standin_ldflags = -module -avoid-version -shared -rpath $(abs_builddir)/tests/standin
-tests_standin_libamdhip64_la_SOURCES = tests/standin/hip.c
-tests_standin_libamdhip64_la_CPPFLAGS = $(tests_cppflags)
-tests_standin_libamdhip64_la_LDFLAGS = $(standin_ldflags)
-tests_standin_libcuda_la_SOURCES = tests/standin/cuda.c
-tests_standin_libcuda_la_CPPFLAGS = $(tests_cppflags)
-tests_standin_libcuda_la_LDFLAGS = $(standin_ldflags)
-
-GPU_TESTS = tests/test_geometry tests/test_gpu_loader
+GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_standin
 check_PROGRAMS += $(GPU_TESTS)
 TESTS += $(GPU_TESTS)
 
@@ -27,5 +73,10 @@ tests_test_geometry_LDADD = $(tests_internal_libs)
 tests_test_gpu_loader_CPPFLAGS = $(tests_cppflags)
 tests_test_gpu_loader_CFLAGS = $(tests_cflags)
 tests_test_gpu_loader_LDADD = $(tests_libs) -lpthread
+
+tests_test_standin_CPPFLAGS = $(tests_cppflags)
+tests_test_standin_CFLAGS = $(tests_cflags)
+tests_test_standin_LDADD = $(CMOCKA_LIBS)
+endif
 endif
 endif

@@ -1,23 +1,39 @@
 #include <config.h>
 
-#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "common.h"
+#include "code_object.h"
+#include "module.h"
+#include "stream.h"
 
 static _Thread_local int current;
 
+/* As hipGetLastError finds it: set by every failed call, and kept by those that succeed, as ROCm 7 has it. */
+static _Thread_local int last_error;
+
 __attribute__((constructor)) static void set_up(void)
 {
-    standin.devices = 2;
-    for (int k = 0; k < STANDIN_DEVICES; k++)
-        strcpy(standin.architecture[k], "gfx1151");
+    module_set_up("gfx1151");
+}
+
+static int failed(int error)
+{
+    if (error != 0)
+        last_error = error;
+    return error;
+}
+
+static int called(enum standin_call call)
+{
+    return failed(module_called(call));
 }
 
 int hipInit(unsigned flags);
 int hipInit(unsigned flags)
 {
-    return called(STANDIN_INIT) ? standin.fail[STANDIN_INIT] : flags != 0 ? failed(STANDIN_INVALID_VALUE) : 0;
+    int error = called(STANDIN_INIT);
+    return error != 0 ? error : flags != 0 ? failed(STANDIN_INVALID_VALUE) : 0;
 }
 
 int hipGetDeviceCount(int *count);
@@ -37,8 +53,9 @@ int hipGetDevice(int *device)
 int hipSetDevice(int device);
 int hipSetDevice(int device)
 {
-    if (called(STANDIN_SET_CURRENT))
-        return standin.fail[STANDIN_SET_CURRENT];
+    int error = called(STANDIN_SET_CURRENT);
+    if (error != 0)
+        return error;
     if (device < 0 || device >= standin.devices)
         return failed(STANDIN_INVALID_DEVICE);
     current = device;
@@ -48,8 +65,9 @@ int hipSetDevice(int device)
 /* The two layouts that there have been: where the architecture's name stands. */
 static int properties(char *result, int device, size_t size, size_t offset)
 {
-    if (called(STANDIN_ARCHITECTURE))
-        return standin.fail[STANDIN_ARCHITECTURE];
+    int error = called(STANDIN_ARCHITECTURE);
+    if (error != 0)
+        return error;
     memset(result, 0, size);
     strcpy(result, "Stand-in GPU");
     strcpy(result + offset, standin.architecture[device]);
@@ -75,46 +93,31 @@ int hipDeviceGetName(char *name, int size, int device)
     return 0;
 }
 
-/* The entry of a clang offload bundle for the architecture, as the real runtime looks for it; features do not matter here. */
-static int find_code(const char *bundle, const char *architecture, const char **code, size_t *size)
+static int read_code(const void *code, size_t size, const char *name, struct signature *signature)
 {
-    static const char magic[] = "__CLANG_OFFLOAD_BUNDLE__";
-    uint64_t entries, place[3];
-    size_t length = strcspn(architecture, ":");
-    if (memcmp(bundle, magic, strlen(magic)) != 0)
-        return 0;
-    memcpy(&entries, bundle + strlen(magic), sizeof entries);
-    const char *entry = bundle + strlen(magic) + sizeof entries;
-    for (uint64_t k = 0; k < entries; k++) {
-        memcpy(place, entry, sizeof place); /* offset, size, length of the name */
-        const char *name = entry + sizeof place, *end = name + place[2];
-        if (place[2] > length && memcmp(end - length, architecture, length) == 0 && end[-(long)length - 1] == '-') {
-            *code = bundle + place[0];
-            *size = place[1];
-            return 1;
-        }
-        entry = end;
-    }
-    return 0;
+    return code_object_kernel(&(struct code_object){code, size}, name, signature);
 }
 
+/* Loading allocates, which a capture does not allow; nor does any capture go on after it. */
 int hipModuleLoadData(void **module, const void *image);
 int hipModuleLoadData(void **module, const void *image)
 {
-    const char *code;
-    size_t size;
-    if (called(STANDIN_LOAD))
-        return standin.fail[STANDIN_LOAD];
-    if (!find_code(image, standin.architecture[current], &code, &size))
-        return failed(STANDIN_NO_BINARY);
-    *module = new_module(current, code, size);
-    return 0;
+    struct code_object code;
+    int error = called(STANDIN_LOAD);
+    if (error == 0 && stream_breaks_capture())
+        error = STANDIN_CAPTURE_UNSUPPORTED;
+    if (error == 0)
+        error = code_object_pick(image, standin.architecture[current], &code);
+    if (error == 0)
+        *module = module_new(current, image, code.data, code.size, read_code);
+    return failed(error);
 }
 
 int hipModuleGetFunction(void **function, void *module, const char *name);
 int hipModuleGetFunction(void **function, void *module, const char *name)
 {
-    return called(STANDIN_FUNCTION) ? standin.fail[STANDIN_FUNCTION] : find_function(function, module, name);
+    int error = called(STANDIN_FUNCTION);
+    return error != 0 ? error : failed(module_function(function, module, name));
 }
 
 int hipModuleLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
@@ -122,23 +125,48 @@ int hipModuleLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, un
 int hipModuleLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
                           unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
-    (void)extra;
-    if (called(STANDIN_LAUNCH))
-        return standin.fail[STANDIN_LAUNCH];
-    return launch(function, current, (unsigned[]){x, y, z}, (unsigned[]){tx, ty, tz}, shared_bytes, stream, parameters);
+    int error = called(STANDIN_LAUNCH);
+    return error != 0 ? error
+                      : failed(module_launch(function, current, (unsigned[]){x, y, z}, (unsigned[]){tx, ty, tz}, shared_bytes,
+                                             stream, parameters, extra));
 }
 
 const char *hipGetErrorName(int error);
 const char *hipGetErrorName(int error)
 {
-    return error == STANDIN_NO_BINARY ? "hipErrorNoBinaryForGpu" : error == 719 ? "hipErrorLaunchFailure" : "hipErrorOfStandin";
+    switch (error) {
+    case STANDIN_INVALID_VALUE:
+        return "hipErrorInvalidValue";
+    case STANDIN_INVALID_DEVICE:
+        return "hipErrorInvalidDevice";
+    case STANDIN_INVALID_IMAGE:
+        return "hipErrorInvalidImage";
+    case STANDIN_NO_BINARY:
+        return "hipErrorNoBinaryForGpu";
+    case STANDIN_INVALID_HANDLE:
+        return "hipErrorInvalidHandle";
+    case STANDIN_NOT_FOUND:
+        return "hipErrorNotFound";
+    case 719:
+        return "hipErrorLaunchFailure";
+    case STANDIN_CAPTURE_UNSUPPORTED:
+        return "hipErrorStreamCaptureUnsupported";
+    default:
+        return "hipErrorOfStandin";
+    }
 }
 
 int hipGetLastError(void);
 int hipGetLastError(void)
 {
-    int error = standin.last_error;
-    called(STANDIN_TAKE_LAST_ERROR);
-    standin.last_error = 0;
+    int error = last_error;
+    module_called(STANDIN_TAKE_LAST_ERROR);
+    last_error = 0;
     return error;
+}
+
+int hipPeekAtLastError(void);
+int hipPeekAtLastError(void)
+{
+    return last_error;
 }
