@@ -19,7 +19,7 @@ struct fl_compensated {
         fl_real total = sum + x;
         bool keeps_sum = (sum < 0 ? -sum : sum) >= (x < 0 ? -x : x);
         fl_real loss = keeps_sum ? (sum - total) + x : (x - total) + sum;
-        lost += loss == loss ? loss : 0; /* an infinite sum has lost nothing */
+        lost += total - total == 0 ? loss : 0; /* an infinite sum has lost nothing */
         sum = total;
     }
 

@@ -7,6 +7,8 @@
 #ifndef FL_DEVICE_H
 #define FL_DEVICE_H
 
+#define FL_KERNEL_CODE 1
+
 #include "../lib/formulas/precision.h"
 #include "../lib/gpu/walk.h"
 

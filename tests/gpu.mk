@@ -61,7 +61,8 @@ standin_made = $(standin_kernels) $(standin_probe) $(standin_objects) $(standin_
 CLEANFILES += $(standin_libraries) $(standin_made) $(standin_made:%=%.d)
 
 if HAVE_CMOCKA
-GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_standin
+GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_standin \
+	tests/test_column_sum_on_standin tests/test_gated_on_standin tests/test_variants_on_standin
 check_PROGRAMS += $(GPU_TESTS)
 TESTS += $(GPU_TESTS)
 
@@ -77,6 +78,23 @@ tests_test_gpu_loader_LDADD = $(tests_libs) -lpthread
 tests_test_standin_CPPFLAGS = $(tests_cppflags)
 tests_test_standin_CFLAGS = $(tests_cflags)
 tests_test_standin_LDADD = $(CMOCKA_LIBS)
+
+# The tests of right values once more, on the devices that the stand-ins play.
+tests_standin_cppflags = $(tests_cppflags) -DTEST_ON_STANDIN
+tests_test_column_sum_on_standin_SOURCES = tests/test_column_sum.c tests/on_standin.c
+tests_test_column_sum_on_standin_CPPFLAGS = $(tests_standin_cppflags)
+tests_test_column_sum_on_standin_CFLAGS = $(tests_cflags)
+tests_test_column_sum_on_standin_LDADD = $(tests_libs)
+
+tests_test_gated_on_standin_SOURCES = tests/test_gated.c tests/on_standin.c
+tests_test_gated_on_standin_CPPFLAGS = $(tests_standin_cppflags)
+tests_test_gated_on_standin_CFLAGS = $(tests_cflags)
+tests_test_gated_on_standin_LDADD = $(tests_libs)
+
+tests_test_variants_on_standin_SOURCES = tests/test_variants.c tests/on_standin.c
+tests_test_variants_on_standin_CPPFLAGS = $(tests_standin_cppflags)
+tests_test_variants_on_standin_CFLAGS = $(tests_cflags)
+tests_test_variants_on_standin_LDADD = $(tests_libs)
 endif
 endif
 endif

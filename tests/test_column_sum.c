@@ -11,7 +11,7 @@
 #define FOR_EACH_VARIANT(variant) for (const struct fl_cpu_variant *const *variant = test_variants; *variant != NULL; variant++)
 
 enum { ROOM = 1 << 20, COLUMNS_MOST = 1100, SUMS_MOST = 5000 };
-static char memory[ROOM], sums[SUMS_MOST * 8 + 64];
+static _Alignas(16) char memory[ROOM], sums[SUMS_MOST * 8 + 64];
 
 static double sample_value(int64_t row, int64_t column)
 {
@@ -54,7 +54,7 @@ static void sizes_and_strides(void **state)
                     FOR_EACH_VARIANT(variant)
                     {
                         const struct format *format = &formats[f];
-                        int shift = pad == 0 ? 0 : 1; /* any alignment */
+                        int shift = pad == 0 ? 0 : offset_of(9, format->size); /* any alignment */
                         if (rows[r] * columns[c] > 60000 && pad == 0)
                             continue;
                         test_use_variant(*variant);
@@ -280,9 +280,9 @@ static void zero_elements(void **state)
             assert_ok(fuseline_column_sum(&x, NULL, &sum));
         }
     DLTensor x = tensor_of(NULL, FLOAT32, 2, DIMS(0, 4), NULL), sum = tensor_of(sums, FLOAT32, 1, DIMS(4), NULL);
-    x.device = (DLDevice){kDLCUDA, 0}; /* not a reason to pass the sum's memory to a GPU */
-    assert_refused(fuseline_column_sum(&x, NULL, &sum), FUSELINE_ERROR_DEVICE, "sum is on CPU", "x is on CUDA device 0");
-    x.device.device_type = kDLCPU;
+    x.device = (DLDevice){kDLCUDA, 7}; /* not a reason to pass the sum's memory to a GPU */
+    assert_refused(fuseline_column_sum(&x, NULL, &sum), FUSELINE_ERROR_DEVICE, "sum is on ", "x is on CUDA device 7");
+    x.device = sum.device;
     sum.strides = DIMS(2);
     assert_refused(fuseline_column_sum(&x, NULL, &sum), FUSELINE_ERROR_LAYOUT, "sum: strides are (2)");
 }
@@ -309,8 +309,11 @@ static void special_values(void **state)
                 got[column] = load(format, sums + column * format->size);
             assert_true(got[0] == 0 && got[1] == INFINITY && isnan(got[2]) && isnan(got[3]) && got[4] == 0 &&
                         got[6] == -INFINITY);
-            /* 3e38 + 3e38 - 3e38 does not overflow on the way; in float16 it is inf - inf */
-            assert_true(f == IN_FLOAT16 ? isnan(got[5]) : fabs(got[5] - 3e38) <= (double)ulp_at(format, 3e38));
+            /* 3e38 + 3e38 - 3e38 does not overflow on the way, which is double, but in a GPU's float; in float16 it is inf - inf */
+            if (is_on_gpu() && f != IN_FLOAT64 && f != IN_FLOAT16)
+                assert_true(isinf(got[5]));
+            else
+                assert_true(f == IN_FLOAT16 ? isnan(got[5]) : fabs(got[5] - 3e38) <= (double)ulp_at(format, 3e38));
         }
 }
 
@@ -336,8 +339,8 @@ static void refusals(void **state)
     bad.dtype = BFLOAT16;
     assert_refused(fuseline_column_sum(&from, NULL, &bad), FUSELINE_ERROR_DTYPE, "sum: dtype is bfloat16", "x is float32");
     bad = sum;
-    bad.device = (DLDevice){kDLROCM, 0};
-    assert_refused(fuseline_column_sum(&from, NULL, &bad), FUSELINE_ERROR_DEVICE, "sum is on ROCm device 0", "x is on CPU");
+    bad.device = (DLDevice){kDLROCM, 7};
+    assert_refused(fuseline_column_sum(&from, NULL, &bad), FUSELINE_ERROR_DEVICE, "sum is on ROCm device 7", "x is on ");
     bad = sum;
     bad.strides = DIMS(2);
     assert_refused(fuseline_column_sum(&from, NULL, &bad), FUSELINE_ERROR_LAYOUT, "sum: strides are (2)", "accepted: (1)");
@@ -371,6 +374,7 @@ static void refusals(void **state)
         assert_true(y[i] == 99);
 }
 
+#ifndef TEST_ON_STANDIN
 static void gpu_calls_are_passed_on(void **state)
 {
     (void)state;
@@ -391,6 +395,7 @@ static void gpu_calls_are_passed_on(void **state)
     assert_int_equal(test_launch.arguments.rows, 0);
     assert_int_equal(test_launch.arguments.columns, 7);
 }
+#endif
 
 int main(void)
 {
@@ -403,7 +408,9 @@ int main(void)
         cmocka_unit_test(zero_elements),
         cmocka_unit_test(special_values),
         cmocka_unit_test(refusals),
+#ifndef TEST_ON_STANDIN
         cmocka_unit_test(gpu_calls_are_passed_on),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

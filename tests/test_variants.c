@@ -114,7 +114,8 @@ static void check_sizes(const struct subject *subject, const struct format *form
         for (int offset = 0; offset <= 17; offset++) {
             if (is_thin() && (count * 18 + offset) % 23 != 0)
                 continue;
-            char *x_at = x + offset, *dy_at = dy + (offset * 5 + count) % 18, *y_at = y + MARGIN + (offset * 7 + 3 * count) % 18;
+            char *x_at = x + offset_of(offset, size), *dy_at = dy + offset_of((offset * 5 + count) % 18, size);
+            char *y_at = y + MARGIN + offset_of((offset * 7 + 3 * count) % 18, size);
             for (int i = 0; i < count; i++) {
                 store(format, x_at + i * size, (i * 37 % 64 - 31) * 0.3125L);
                 store(format, dy_at + i * size, (i * 11 % 32 - 15) * 0.25L);
@@ -166,7 +167,7 @@ static void large_tensors(void **state)
             FOR_EACH_VARIANT(variant)
             {
                 const struct format *format = &formats[f];
-                char *x = (char *)x_memory + (f % 2) * 3, *y = (char *)y_memory;
+                char *x = (char *)x_memory + offset_of((f % 2) * 3, format->size), *y = (char *)y_memory;
                 double gradient = 1.5;
                 char dy[8];
                 int step = is_thin() ? 1009 : 7;
@@ -255,6 +256,8 @@ static void accuracy_of_forward(void **state)
     for (int f = 0; f < FORMATS; f++) {
         const struct format *format = &formats[f];
         struct tally tallies[VARIANTS_MOST] = {{0, 0, 0, 0}};
+        if (is_on_gpu() && format->size == 2 && fabs(subject->beta) < 1e-20)
+            continue; /* a GPU's 16-bit arithmetic loses the tail of |x| > 2^16: lib/formulas/exp2.h */
         for (int first = 0; first < input_count(format); first = next_batch(first)) {
             int count = inputs(format, first, x);
             for (int i = 0; i < count; i++)

@@ -15,11 +15,7 @@
 
 #include "rate.h"
 
-#if !FL_DEVICE_CODE && (defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA))
-#define FL_HAS_FMA         1
-#define fl_fma_32(a, b, c) __builtin_fmaf(a, b, c)
-#define fl_fma_64(a, b, c) __builtin_fma(a, b, c)
-#elif FL_DEVICE_CODE
+#if FL_KERNEL_CODE || defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA)
 #define FL_HAS_FMA         1
 #define fl_fma_32(a, b, c) __builtin_fmaf(a, b, c)
 #define fl_fma_64(a, b, c) __builtin_fma(a, b, c)
@@ -194,7 +190,7 @@ FL_INLINE fl_real fl_name(fl_clamp)(fl_real x, fl_real least, fl_real most)
  * The clamp of an x that t is made of. On a GPU by its minimum and maximum, which drop nan: whatever is made of t alone has to have it
  * put back, by fl_keep_nan.
  */
-#if FL_PRECISION == 32 && FL_DEVICE_CODE
+#if FL_PRECISION == 32 && FL_KERNEL_CODE
 FL_INLINE float fl_within_32(float x, float least, float most)
 {
     return __builtin_fminf(__builtin_fmaxf(x, least), most);
@@ -207,7 +203,7 @@ FL_INLINE float fl_within_32(float x, float least, float most)
 /* The smaller of two numbers, neither of them nan. */
 FL_INLINE fl_real fl_name(fl_least)(fl_real a, fl_real b)
 {
-#if FL_PRECISION == 32 && FL_DEVICE_CODE
+#if FL_PRECISION == 32 && FL_KERNEL_CODE
     return __builtin_fminf(a, b);
 #else
     return a < b ? a : b;
@@ -369,7 +365,7 @@ FL_INLINE fl_real fl_name(fl_rate_times)(fl_real x, const fl_struct(fl_rate) * r
 /* y, or x where that is nan. */
 FL_INLINE fl_real fl_name(fl_keep_nan)(fl_real x, fl_real y)
 {
-#if FL_PRECISION == 32 && FL_DEVICE_CODE
+#if FL_PRECISION == 32 && FL_KERNEL_CODE
     return x == x ? y : x;
 #else
     (void)x; /* y is made of x: see fl_within */

@@ -46,6 +46,11 @@
 #error "fuseline keeps inf and nan: build without -ffast-math and -ffinite-math-only"
 #endif
 
+/* A formula may take another way in a GPU's kernels: also where those are compiled for the host, which kernels/device.h says. */
+#ifndef FL_KERNEL_CODE
+#define FL_KERNEL_CODE 0
+#endif
+
 #if defined(__HIP__) || defined(__CUDA__)
 #define FL_DEVICE_CODE 1
 #define FL_INLINE      static inline __attribute__((always_inline, device))

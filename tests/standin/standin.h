@@ -49,7 +49,8 @@ struct standin {
     int fail[STANDIN_CALLS];      /* the error that calls return, 0 being none */
     int fail_only[STANDIN_CALLS]; /* the one call, counted from 1, that fails; 0 for all */
 
-    unsigned blocks_most; /* run a kernel on no more blocks than these, 0 being no limit: for kernels that stride over the rest */
+    int is_synchronous;   /* every stream runs all at once */
+    unsigned blocks_most; /* a kernel gets no more blocks, 0 being no limit; but in the mode "vector", which does not stride */
 
     struct {
         char kernel[128];

@@ -93,6 +93,21 @@ static void run_launch(const struct launch *launch)
     __atomic_fetch_add(&standin.kernels_run, 1, __ATOMIC_RELAXED);
 }
 
+/* Runs an operation that is no longer queued. Under the lock, which others may take meanwhile. */
+static void run(const struct operation *operation)
+{
+    if (operation->kind == FOLLOW) {
+        run_until(operation->earlier, operation->until);
+        return;
+    }
+    pthread_mutex_unlock(&lock);
+    if (operation->kind == LAUNCH)
+        run_launch(&operation->launch);
+    else
+        memcpy(operation->to, operation->from, operation->size);
+    pthread_mutex_lock(&lock);
+}
+
 static void *work(void *data)
 {
     struct stream *stream = data;
@@ -104,16 +119,7 @@ static void *work(void *data)
         stream->first = operation->next;
         if (stream->first == NULL)
             stream->last = &stream->first;
-        if (operation->kind == FOLLOW) {
-            run_until(operation->earlier, operation->until);
-        } else {
-            pthread_mutex_unlock(&lock);
-            if (operation->kind == LAUNCH)
-                run_launch(&operation->launch);
-            else
-                memcpy(operation->to, operation->from, operation->size);
-            pthread_mutex_lock(&lock);
-        }
+        run(operation);
         free(operation);
         stream->done++;
         pthread_cond_broadcast(&changed);
@@ -140,16 +146,20 @@ static struct stream *new_stream(int device, int is_synchronous)
     return stream;
 }
 
+/* Under the lock. */
 static void enqueue(struct stream *stream, const struct operation *operation)
 {
+    if (stream->is_synchronous || standin.is_synchronous) {
+        run_until(stream, stream->queued);
+        run(operation);
+        return;
+    }
     struct operation *copy = malloc(sizeof *copy);
     *copy = *operation;
     copy->next = NULL;
     *stream->last = copy;
     stream->last = &copy->next;
     stream->queued++;
-    if (stream->is_synchronous)
-        run_until(stream, stream->queued);
 }
 
 /* --- for the runtime --- */

@@ -1,0 +1,83 @@
+/*
+ * In the place of libinternal.la, for tests that are written for it: every "variant" is a device that a stand-in runtime plays, and
+ * the library under test is the whole one. See tests/standin/standin.h, and TEST_ON_STANDIN in tensors.h.
+ */
+#include <config.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fuseline/fuseline.h>
+
+#include "internal.h"
+#include "standin/standin.h"
+#include "tensors.h"
+
+DLDevice test_device;
+static struct standin *hip;
+
+/* A device with waves of 32 lanes, one with waves of 64, one of NVIDIA's: as far as there is code for them. */
+const struct fl_cpu_variant fl_cpu_base = {"a device with waves of 32 lanes", NULL, NULL};
+static const struct fl_cpu_variant wide_waves = {"a device with waves of 64 lanes", NULL, NULL};
+static const struct fl_cpu_variant nvidia = {"a CUDA device", NULL, NULL};
+static const struct fl_cpu_variant *found[4];
+const struct fl_cpu_variant *const *const test_variants = found;
+
+void test_use_variant(const struct fl_cpu_variant *variant)
+{
+    if (variant == &fl_cpu_base)
+        variant = found[0]; /* what tests take for the simplest */
+    hip->blocks_most = variant == &wide_waves ? 2 : 0; /* one of the devices strides */
+    test_device = variant == &nvidia         ? (DLDevice){kDLCUDA, 0}
+                  : variant == &wide_waves   ? (DLDevice){kDLROCM, 1}
+                                             : (DLDevice){kDLROCM, 0};
+}
+
+static struct standin *open_standin(const char *file)
+{
+    char path[1024];
+    const char *folder = getenv("builddir");
+    snprintf(path, sizeof path, "%s/tests/standin/%s", folder != NULL ? folder : ".", file);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL || fuseline_set_gpu_runtime(path) != FUSELINE_OK) {
+        fprintf(stderr, "%s\n", library == NULL ? dlerror() : fuseline_last_error());
+        exit(99);
+    }
+    struct standin *standin = dlsym(library, "standin");
+    standin->is_synchronous = 1;
+    return standin;
+}
+
+/* The first of the library's targets with as many digits: gfx942 has three, gfx1151 four. */
+static int find_target(const char *info, size_t digits, char *target)
+{
+    const char *at = strstr(info, "\"targets\""), *end = strchr(at, ']');
+    while ((at = strstr(at, "\"gfx")) != NULL && at < end) {
+        size_t length = strcspn(at + 4, "\"");
+        if (length == digits) {
+            snprintf(target, 32, "gfx%.*s", (int)length, at + 4);
+            return 1;
+        }
+        at += 4;
+    }
+    return 0;
+}
+
+__attribute__((constructor)) static void set_up(void)
+{
+    char info[8192];
+    int count = 0;
+    hip = open_standin("libamdhip64.so");
+    open_standin("libcuda.so");
+    unsetenv("FUSELINE_GPU_RUNTIME");
+    fuseline_info(info, sizeof info);
+    if (find_target(info, 4, hip->architecture[0]))
+        found[count++] = &fl_cpu_base;
+    if (find_target(info, 3, hip->architecture[1]))
+        found[count++] = &wide_waves;
+    if (strstr(info, "\"ptx_") != NULL)
+        found[count++] = &nvidia;
+    test_use_variant(found[0]);
+}
