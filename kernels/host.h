@@ -33,15 +33,13 @@ struct fl_host_kernel {
 
 /* Calls a function with arguments that are copied from memory, one after the other. */
 template <class... Left> struct fl_host_arguments {
-    template <class Function, class... Taken>
-    static void call(Function *function, const void *const *, const Taken &...taken)
+    template <class Function, class... Taken> static void call(Function *function, const void *const *, const Taken &...taken)
     {
         function(taken...);
     }
 };
 template <class First, class... Rest> struct fl_host_arguments<First, Rest...> {
-    template <class Function, class... Taken>
-    static void call(Function *function, const void *const *from, const Taken &...taken)
+    template <class Function, class... Taken> static void call(Function *function, const void *const *from, const Taken &...taken)
     {
         First argument;
         __builtin_memcpy(&argument, *from, sizeof argument);
@@ -53,8 +51,7 @@ template <class... Arguments> void fl_host_call(void (*kernel)(Arguments...), co
 {
     fl_host_arguments<Arguments...>::call(kernel, arguments);
 }
-template <class... Arguments>
-constexpr fl_host_kernel fl_host_describe(void (*)(Arguments...), void (*call)(const void *const *))
+template <class... Arguments> constexpr fl_host_kernel fl_host_describe(void (*)(Arguments...), void (*call)(const void *const *))
 {
     return {call, sizeof...(Arguments), {sizeof(Arguments)...}};
 }

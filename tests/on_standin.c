@@ -28,11 +28,11 @@ const struct fl_cpu_variant *const *const test_variants = found;
 void test_use_variant(const struct fl_cpu_variant *variant)
 {
     if (variant == &fl_cpu_base)
-        variant = found[0]; /* what tests take for the simplest */
+        variant = found[0];                            /* what tests take for the simplest */
     hip->blocks_most = variant == &wide_waves ? 2 : 0; /* one of the devices strides */
-    test_device = variant == &nvidia         ? (DLDevice){kDLCUDA, 0}
-                  : variant == &wide_waves   ? (DLDevice){kDLROCM, 1}
-                                             : (DLDevice){kDLROCM, 0};
+    test_device = variant == &nvidia       ? (DLDevice){kDLCUDA, 0}
+                  : variant == &wide_waves ? (DLDevice){kDLROCM, 1}
+                                           : (DLDevice){kDLROCM, 0};
 }
 
 static struct standin *open_standin(const char *file)

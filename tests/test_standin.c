@@ -34,10 +34,12 @@ static struct runtime {
     void *(*end_capture)(void *);
     void (*launch_graph)(void *, void *);
     int (*leaks)(void);
-} runtimes[] = {
-    {.name = "hip", .file = "libamdhip64.so", .probe = "probe.hipfb"},
-    {.name = "cuda", .file = "libcuda.so", .probe = "probe.ptx"},
-}, *rt;
+} runtimes[] =
+    {
+        {.name = "hip", .file = "libamdhip64.so", .probe = "probe.hipfb"},
+        {.name = "cuda", .file = "libcuda.so", .probe = "probe.ptx"},
+},
+  *rt;
 
 static char target[2][16]; /* the first architectures that the probe was built for, with waves of 32 lanes and of 64, or "" */
 static char *image;        /* the probe */
@@ -331,7 +333,8 @@ static void test_work_is_done_late_and_in_order(void **state)
     (void)state;
     begin(0);
     void *first = rt->stream(0, 0), *second = rt->stream(0, 0);
-    unsigned *values = rt->allocate(0, THREADS * sizeof *values, 1), source[THREADS] = {5}, *copied = rt->allocate(0, sizeof source, 0);
+    unsigned *values = rt->allocate(0, THREADS * sizeof *values, 1), source[THREADS] = {5},
+             *copied = rt->allocate(0, sizeof source, 0);
     rt->copy(first, values, source, sizeof source);
     assert_int_equal(LAUNCH("fl_probe_barriers", 1, first, &values, &times), 0);
     rt->copy(second, copied, values, sizeof source); /* not in order: nobody said so */

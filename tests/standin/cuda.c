@@ -150,6 +150,7 @@ int cuGetErrorName(int error, const char **name)
 {
     *name = error == STANDIN_NO_BINARY             ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
             : error == STANDIN_CAPTURE_UNSUPPORTED ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
-            : error == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_OF_STANDIN";
+            : error == 719                         ? "CUDA_ERROR_LAUNCH_FAILED"
+                                                   : "CUDA_ERROR_OF_STANDIN";
     return 0;
 }

@@ -45,8 +45,8 @@ void *standin_allocate(int device, size_t size, int at_end)
     inside = inside == 0 ? PAGE : inside;
     pthread_mutex_lock(&lock);
     struct block *block = take_place();
-    char *pages = block == NULL ? MAP_FAILED
-                                : mmap(NULL, inside + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *pages =
+        block == NULL ? MAP_FAILED : mmap(NULL, inside + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED || mprotect(pages + PAGE, inside, PROT_READ | PROT_WRITE) != 0) {
         pthread_mutex_unlock(&lock);
         return NULL;

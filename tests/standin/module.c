@@ -152,7 +152,8 @@ static int check_arguments(const struct function *function)
     return 0;
 }
 
-static int check_shape(const struct function *function, const unsigned blocks[3], const unsigned threads[3], unsigned shared_bytes)
+static int check_shape(const struct function *function, const unsigned blocks[3], const unsigned threads[3],
+                       unsigned shared_bytes)
 {
     const struct signature *device = &function->signature;
     unsigned long long of_block = (unsigned long long)threads[0] * threads[1] * threads[2];
@@ -180,7 +181,8 @@ static void note(const struct function *function, const unsigned blocks[3], cons
     memcpy(standin.launch.threads, threads, sizeof standin.launch.threads);
     standin.launch.shared_bytes = shared_bytes;
     standin.launch.stream = stream;
-    if (function->kernel->count == 3 && function->kernel->sizes[0] == sizeof standin.launch.arguments) { /* one of the library's */
+    if (function->kernel->count == 3 &&
+        function->kernel->sizes[0] == sizeof standin.launch.arguments) { /* one of the library's */
         unsigned size = function->kernel->sizes[2];
         memcpy(&standin.launch.arguments, parameters[0], sizeof standin.launch.arguments);
         memcpy(&standin.launch.division, parameters[1], sizeof standin.launch.division);
@@ -195,8 +197,8 @@ static int ends_with(const char *text, const char *end)
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-int module_launch(void *handle, int current, const unsigned blocks[3], const unsigned threads[3], unsigned shared_bytes, void *stream,
-                  void **parameters, void **extra)
+int module_launch(void *handle, int current, const unsigned blocks[3], const unsigned threads[3], unsigned shared_bytes,
+                  void *stream, void **parameters, void **extra)
 {
     const struct function *function = handle;
     const struct signature *signature = &function->signature;

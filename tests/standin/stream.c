@@ -239,8 +239,7 @@ void standin_follow(void *later, void *earlier)
 {
     pthread_mutex_lock(&lock);
     if (later != earlier)
-        enqueue(later, &(struct operation){
-                           .kind = FOLLOW, .earlier = earlier, .until = ((struct stream *)earlier)->queued});
+        enqueue(later, &(struct operation){.kind = FOLLOW, .earlier = earlier, .until = ((struct stream *)earlier)->queued});
     pthread_mutex_unlock(&lock);
 }
 
