@@ -9,9 +9,12 @@
 /* Checks a clamp's limit (positive, infinity for none) and the offset of up. */
 fuseline_status fl_gated_check(double limit, double offset);
 
+/* What stands for no offset: adding it changes nothing, not even the sign of a zero. */
+#define FL_NO_OFFSET (-0.0f)
+
 /* The parameters of a gated unit without clamp and offset. */
 #define FL_GATED_PLAIN(prepared)                                                                                                 \
-    ((prepared)->in_float.limit = INFINITY, (prepared)->in_double.limit = INFINITY, (prepared)->in_float.offset = 0,             \
-     (prepared)->in_double.offset = 0)
+    ((prepared)->in_float.limit = INFINITY, (prepared)->in_double.limit = INFINITY, (prepared)->in_float.offset = FL_NO_OFFSET,  \
+     (prepared)->in_double.offset = FL_NO_OFFSET)
 
 #endif

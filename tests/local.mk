@@ -163,6 +163,7 @@ EXTRA_DIST += \
 	tests/python/process.py \
 	tests/python/producers.py \
 	tests/python/reference.py \
+	tests/python/standin.py \
 	tests/python/test_activation_arrays.py \
 	tests/python/test_activation_forms.py \
 	tests/python/test_activation_gpu.py \

@@ -19,9 +19,9 @@ DLDevice test_device;
 static struct standin *hip;
 
 /* A device with waves of 32 lanes, one with waves of 64, one of NVIDIA's: as far as there is code for them. */
-const struct fl_cpu_variant fl_cpu_base = {"a device with waves of 32 lanes", NULL, NULL};
-static const struct fl_cpu_variant wide_waves = {"a device with waves of 64 lanes", NULL, NULL};
-static const struct fl_cpu_variant nvidia = {"a CUDA device", NULL, NULL};
+const struct fl_cpu_variant fl_cpu_base = {.name = "a device with waves of 32 lanes"};
+static const struct fl_cpu_variant wide_waves = {.name = "a device with waves of 64 lanes"};
+static const struct fl_cpu_variant nvidia = {.name = "a CUDA device"};
 static const struct fl_cpu_variant *found[4];
 const struct fl_cpu_variant *const *const test_variants = found;
 

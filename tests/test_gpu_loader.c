@@ -313,6 +313,7 @@ static void test_chip_without_own_code(void **state)
 {
     int has_generic = listed_targets("-generic\"") > 0;
     (void)state;
+    standin->old_loader = 1;
     strcpy(standin->architecture[0], "gfx1036");
     int before = standin->count[STANDIN_LOAD];
     assert_refused(forward_on(0), FUSELINE_ERROR_ARCHITECTURE,
@@ -322,6 +323,20 @@ static void test_chip_without_own_code(void **state)
     assert_int_equal(standin->count[STANDIN_LOAD] - before, 1 + has_generic);
     standin->fail[STANDIN_LOAD] = 2; /* another error is not taken for missing code where there is some */
     assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "hipErrorOfStandin");
+}
+
+/* The same on a newer runtime: the bundle of generic code comes second, and is what runs. */
+static void test_generic_code(void **state)
+{
+    (void)state;
+    if (listed_targets("gfx10-3-generic\"") == 0)
+        return;
+    strcpy(standin->architecture[0], "gfx1036");
+    int before = standin->count[STANDIN_LOAD];
+    for (int again = 0; again < 2; again++)
+        assert_ok(forward_on(0));
+    assert_int_equal(standin->count[STANDIN_LOAD] - before, 2);
+    assert_int_equal(last_error(), 0);
 }
 
 /* The architecture's name is found in either of HIP's structures, and without its features. */
@@ -568,6 +583,7 @@ static const struct scenario {
     {"test_no_device", test_no_device, LOADED, NULL},
     {"test_unsupported_architecture", test_unsupported_architecture, LOADED, NULL},
     {"test_every_listed_target_has_code", test_every_listed_target_has_code, HIDDEN, NULL},
+    {"test_generic_code", test_generic_code, LOADED, &hip},
     {"test_chip_without_own_code", test_chip_without_own_code, LOADED, &hip},
     {"test_older_properties", test_older_properties, LOADED, &hip},
     {"test_launch_failure", test_launch_failure, LOADED, NULL},

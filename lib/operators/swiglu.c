@@ -10,9 +10,9 @@ static fuseline_status swiglu_prepare(double beta, double limit, double offset, 
 {
     FL_TRY(fl_gated_check(limit, offset));
     prepared->in_float.limit = (float)limit;
-    prepared->in_float.offset = (float)offset;
+    prepared->in_float.offset = offset != 0 ? (float)offset : FL_NO_OFFSET;
     prepared->in_double.limit = limit;
-    prepared->in_double.offset = offset;
+    prepared->in_double.offset = offset != 0 ? offset : FL_NO_OFFSET;
     return fl_swish_prepare(beta, &prepared->in_float.activation, &prepared->in_double.activation);
 }
 

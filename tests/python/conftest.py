@@ -1,4 +1,8 @@
-"""Fixtures: every test that takes `device` runs on the CPU, and on a GPU where PyTorch has one."""
+"""Fixtures: every test that takes `device` runs on the CPU, on a GPU where PyTorch has one, and on one that is played.
+
+The last is that of standin.py. To PyTorch its tensors are the CPU's, so `device` is "cpu"; fuseline is told that they
+are a ROCm device's, and computes there.
+"""
 
 import os
 import sys
@@ -25,9 +29,41 @@ def has_gpu():
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU that PyTorch can use")
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_gpu)])
+def _played():
+    """Parameters of `device` for those of standin.py: (by PyTorch's exchange table, by objects with __dlpack__)."""
+    if torch is None:
+        return [], []
+    import standin
+
+    def parameter(name, number, enter, *arguments):
+        reason = standin.why_not(number)
+        id = f"{standin.ARCHITECTURES[number]} by {name}"
+        return pytest.param(
+            lambda: enter(number, *arguments), id=id, marks=pytest.mark.skipif(reason is not None, reason=str(reason))
+        )
+
+    standin.table()  # before fuseline meets its first tensor
+    return (
+        [parameter("table", 0, standin.tensors)],
+        [parameter("dlpack", 0, standin.arrays, True), parameter("dlpack", 1, standin.arrays, False)],
+    )
+
+
+_BY_TABLE, _BY_ARRAYS = _played()
+_DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu), *_BY_TABLE]
+
+# For tests that only call fuseline's functions, and differentiate nothing by PyTorch: also in memory between pages that
+# crash whoever touches them. It ends at one on a device with waves of 32 lanes, and begins at one where they have 64.
+everywhere = pytest.mark.parametrize("device", [*_DEVICES, *_BY_ARRAYS], indirect=True)
+
+
+@pytest.fixture(params=_DEVICES)
 def device(request):
-    return request.param
+    if isinstance(request.param, str):
+        yield request.param
+    else:
+        with request.param():
+            yield "cpu"
 
 
 @pytest.fixture(params=["float16", "bfloat16", "float32", "float64"])

@@ -22,6 +22,7 @@ from activations import (
     values,
     wide,
 )
+from conftest import everywhere
 from fuseline import _torch
 from process import run_python
 
@@ -94,6 +95,7 @@ def check_gated(operator, form, gate, up, dy, biases=None, arrange=lambda t: t, 
 # --- every operator, form, layout, dtype ---
 
 
+@everywhere
 @by_unary
 def test_unary(device, dtype, operator):
     for arrange in LAYOUTS.values():
@@ -101,6 +103,7 @@ def test_unary(device, dtype, operator):
         check_unary(operator, x, dy)
 
 
+@everywhere
 @by_operator
 @by_form
 def test_gated(device, dtype, operator, form):
@@ -112,6 +115,7 @@ def test_gated(device, dtype, operator, form):
             check_gated(operator, form, gate, up, arrange(dy), arrange=arrange)
 
 
+@everywhere
 @by_operator
 @by_form
 def test_bias(device, dtype, operator, form):
@@ -125,6 +129,7 @@ def test_bias(device, dtype, operator, form):
         check_gated(operator, form, gate, up, arrange(dy), biases, arrange)
 
 
+@everywhere
 @pytest.mark.parametrize(("operand", "result"), PAIRS, ids=str)
 @by_form
 def test_gated_result_of_another_dtype(device, operand, result, form):
@@ -137,6 +142,7 @@ def test_gated_result_of_another_dtype(device, operand, result, form):
         check_gated(operator, form, gate, up, dy, dtype=result)
 
 
+@everywhere
 @pytest.mark.parametrize(("operand", "result"), PAIRS, ids=str)
 def test_unary_result_of_another_dtype(device, operand, result):
     for operator in UNARY:
@@ -196,6 +202,7 @@ def test_permuted_without_copies(no_copies, device, form):
         check_gated(operator, form, gate, up, dy, arrange=LAYOUTS["permuted"])
 
 
+@everywhere
 @by_form
 def test_broadcast_gradient_is_read_in_place(no_copies, device, dtype, form):
     """H1: what sum().backward() hands to the backward function."""
@@ -207,6 +214,7 @@ def test_broadcast_gradient_is_read_in_place(no_copies, device, dtype, form):
         check_gated(operator, form, gate, up, row)
 
 
+@everywhere
 @pytest.mark.parametrize("which", ["gate", "up"])
 def test_broadcast_inputs(device, which):
     """H5: one value, one row or one column that repeats, in either input."""
@@ -243,6 +251,7 @@ def test_order_of_the_dimensions_is_kept(device):
     assert fuseline.swiglu(values(6, 4, seed=1, device=device).t()).stride() == (1, 4)
 
 
+@everywhere
 @pytest.mark.parametrize("width", [1, 5, 7, 33, 67])
 @by_form
 def test_odd_rows(device, dtype, width, form):
@@ -256,6 +265,7 @@ def test_odd_rows(device, dtype, width, form):
         check_gated(operator, form, gate, up, dy, biases, LAYOUTS["misaligned"])
 
 
+@everywhere
 @by_form
 def test_misaligned_at_every_offset(device, dtype, form):
     """G22: each tensor at its own offset."""
@@ -288,6 +298,7 @@ def test_large(device, form):
 # --- no elements, few dimensions ---
 
 
+@everywhere
 @pytest.mark.parametrize("shape", [(0,), (10, 0), (0, 10), (3, 0, 4), (0, 0), (2, 0, 3, 8)])
 @by_form
 def test_no_elements(device, dtype, shape, form):
@@ -317,6 +328,7 @@ def test_zero_dimensions(device, dtype):
         assert_near(operator.forward(x, up, **operator.options), expected, scale=2)
 
 
+@everywhere
 def test_one_column(device, dtype):
     gate, up, dy = (values(7, 1, seed=seed, dtype=dtype, device=device, scale=0.5) for seed in (1, 2, 3))
     for form in FORMS:
@@ -326,6 +338,7 @@ def test_one_column(device, dtype):
 # --- outputs that the caller supplies ---
 
 
+@everywhere
 @by_operator
 def test_out(device, dtype, operator):
     gate, up = (values(4, 6, seed=seed, dtype=dtype, device=device) for seed in (1, 2))
@@ -513,6 +526,7 @@ def test_overlap_is_refused(device):
 # --- column sums ---
 
 
+@everywhere
 @pytest.mark.parametrize(
     "shape", [(1,), (5,), (7, 1), (1, 9), (300, 5), (3, 4, 7), (2000, 33), (17, 4099), (0, 5), (5, 0)]
 )

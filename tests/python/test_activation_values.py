@@ -9,6 +9,7 @@ import torch
 import fuseline
 import reference
 from activations import GATED, UNARY, exact_gradients, values
+from conftest import everywhere
 from reference import mpmath
 
 HALVES = [torch.float16, torch.bfloat16]
@@ -31,6 +32,7 @@ def error(operator, *inputs):
 # --- accuracy ---
 
 
+@everywhere
 @by_name(NEW)
 @pytest.mark.parametrize("kind", HALVES, ids=str)
 def test_every_16_bit_input(device, operator, kind):
@@ -40,6 +42,7 @@ def test_every_16_bit_input(device, operator, kind):
     assert torch.equal(y.isnan().cpu(), operator.exact(x.cpu().double()).isnan())
 
 
+@everywhere
 @by_name(NEW)
 def test_float32(device, operator):
     x = torch.cat([reference.finite_bits_float32(100_000), torch.linspace(-15, 10, 100_001)]).to(device)
@@ -56,6 +59,7 @@ def _gelu_tanh_120_bits(x):
     return x / (1 + mpmath.exp(-2 * z))
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("approximate", "right"), [("none", _gelu_120_bits), ("tanh", _gelu_tanh_120_bits)], ids=["none", "tanh"]
 )
@@ -114,6 +118,7 @@ def test_which_gelu_is_the_default(device):
     assert fuseline.geglu(gate, up, approximate="tanh").item() == fuseline.gelu(x, "tanh").item()
 
 
+@everywhere
 @by_name(GATED)
 @pytest.mark.parametrize("kind", HALVES, ids=str)
 def test_gated_units_round_once(device, operator, kind):
@@ -134,6 +139,7 @@ def test_swiglu_against_both_orders_of_rounding(device):
     assert reference.ulps(ours, exact).mean() < 0.8 * reference.ulps(twice, exact).mean()
 
 
+@everywhere
 @by_name(GATED)
 def test_gated_units_in_float32(device, operator):
     gate = torch.cat([values(50_000, seed=1, scale=3), torch.linspace(-13, 13, 50_001)]).to(device)
@@ -177,6 +183,7 @@ def same_specials(ours, theirs):
     assert torch.equal(torch.signbit(ours[known]), torch.signbit(theirs[known]))
 
 
+@everywhere
 @by_name(UNARY)
 def test_special_values(device, dtype, operator):
     """K1, K2, K13: as the eager expression, also in one block with finite values."""
@@ -198,6 +205,7 @@ def test_gelu_of_infinities_is_torchs(approximate):
         same_specials(ours, theirs)
 
 
+@everywhere
 @by_name(GATED)
 def test_special_values_of_gated_units(device, dtype, operator):
     """Every pair, as the eager expression gives it in the type's own arithmetic or a wider one."""
@@ -265,6 +273,7 @@ def test_where_one_pass_differs_from_two(device, kind):
         assert (torch.nn.functional.silu(gate) * up).isnan().all()
 
 
+@everywhere
 @by_name(UNARY)
 def test_derivative_at_infinity(device, dtype, operator):
     """K9: the limits, and no nan from finite x."""
@@ -275,6 +284,7 @@ def test_derivative_at_infinity(device, dtype, operator):
     assert dx[3].isnan() and not dx[4].isnan()
 
 
+@everywhere
 @by_name(GATED)
 def test_gradients_of_extreme_gates(device, dtype, operator):
     """K9: no nan from finite values, however large; at infinity the derivative's limits."""
@@ -315,6 +325,7 @@ def test_minus_infinity_is_the_same_for_every_rank(device, kind):
 # --- the clamped form ---
 
 
+@everywhere
 def test_clamp_of_gpt_oss(device, dtype):
     """Gate is clamped from above only, up from both sides, then offset."""
     gate = torch.tensor([9.0, 7.0, 6.0, -9.0, 1.0, 1.0, 1.0], dtype=dtype, device=device)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import fuseline
 import reference
+from conftest import everywhere
 from fuseline import _torch
 
 
@@ -154,6 +155,7 @@ def test_scalar(device):
     assert y.shape == () and y.item() == pytest.approx(1.2263616, rel=1e-6)
 
 
+@everywhere
 @pytest.mark.parametrize("offset", range(17))
 def test_alignment(device, dtype, offset):
     """Base addresses at every element offset, so at every offset from 16 bytes."""
@@ -219,6 +221,7 @@ def test_gradient_for_any_view(x, data):
 # --- outputs that the caller supplies ---
 
 
+@everywhere
 def test_out(device, dtype):
     x = normal(4, 6, device=device, dtype=dtype)
     for out in (

@@ -8,6 +8,7 @@ import torch
 
 import fuseline
 import reference
+from conftest import everywhere
 
 BETAS = [1.0, 1.702, -0.5, 0.0, 100.0]
 
@@ -43,6 +44,7 @@ def test_derivative_at_zero_is_one_half(device, dtype, zero):
     assert x.grad.item() == 0.5
 
 
+@everywhere
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("beta", [1.0, 1.702])
 def test_every_16_bit_input(device, kind, beta):

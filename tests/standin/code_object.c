@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "standin.h"
+#include "module.h"
 
 #define MACHINE_AMDGPU      224
 #define NOTE_AMDGPU         "AMDGPU"
@@ -190,13 +190,32 @@ static const unsigned char *find_symbol(const struct code_object *code, const ch
 
 /* --- picking --- */
 
+/* The processors that generic targets cover (LLVM, "User Guide for AMDGPU Backend"). */
+static int is_generic_for(const char *target, size_t length, const char *processor, size_t processor_length)
+{
+    static const char *const covered[][2] = {{"gfx9-generic", "900 902 904 906 909 90c"},
+                                             {"gfx9-4-generic", "940 941 942 950"},
+                                             {"gfx10-1-generic", "1010 1011 1012 1013"},
+                                             {"gfx10-3-generic", "1030 1031 1032 1033 1034 1035 1036"},
+                                             {"gfx11-generic", "1100 1101 1102 1103 1150 1151 1152 1153"},
+                                             {"gfx12-generic", "1200 1201"}};
+    for (size_t k = 0; k < sizeof covered / sizeof covered[0] && !standin.old_loader; k++)
+        if (strlen(covered[k][0]) == length && memcmp(covered[k][0], target, length) == 0)
+            for (const char *number = covered[k][1]; number != NULL; number = strchr(number, ' ')) {
+                number += *number == ' ';
+                if (strcspn(number, " ") == processor_length - 3 && memcmp(number, processor + 3, processor_length - 3) == 0)
+                    return 1;
+            }
+    return 0;
+}
+
 /* True if code for `target` runs on `architecture`: "gfx90a:xnack-" on "gfx90a:sramecc+:xnack-". */
 static int runs_on(const char *target, size_t length, const char *architecture)
 {
     size_t processor = strcspn(architecture, ":"), at = 0;
     while (at < length && target[at] != ':')
         at++;
-    if (at != processor || memcmp(target, architecture, at) != 0)
+    if ((at != processor || memcmp(target, architecture, at) != 0) && !is_generic_for(target, at, architecture, processor))
         return 0;
     while (at < length) { /* each feature, its colon included, is one of the device's */
         size_t end = at + 1;

@@ -16,7 +16,7 @@ struct code_object {
 
 /*
  * The code object for an architecture, such as "gfx90a:sramecc+:xnack-": of the same processor, and of the same features as far as
- * it names any. From a bundle or a bare code object; of either the runtime is not told the length.
+ * it names any; or of a generic target that covers the processor. From a bundle or a bare code object; of either the runtime is not told the length.
  *
  * Returns: 0; STANDIN_NO_BINARY where there is none; STANDIN_INVALID_IMAGE, with a message, where what there is is not for it
  */

@@ -44,6 +44,7 @@ struct standin {
      */
     char architecture[STANDIN_DEVICES][32];
     int old_properties; /* HIP: the older structure is there, and not the newer */
+    int old_loader;     /* HIP: it knows no generic targets, as none before ROCm 6.4 does */
 
     int count[STANDIN_CALLS];     /* of calls */
     int fail[STANDIN_CALLS];      /* the error that calls return, 0 being none */
@@ -61,8 +62,6 @@ struct standin {
         struct fl_division division;
         unsigned char parameters[16]; /* the first bytes */
     } launch;                         /* the last one */
-
-    unsigned long long kernels_run; /* to their end */
 };
 
 /* The errors that it gives by itself. */
@@ -110,6 +109,9 @@ void standin_copy(void *stream, void *to, const void *from, size_t size);
 void standin_begin_capture(void *stream);
 void *standin_end_capture(void *stream);
 void standin_launch_graph(void *graph, void *stream);
+
+/* How many kernels ran to their end. */
+unsigned long long standin_kernels_run(void);
 
 /* How much memory was not given back, plus how often code was loaded onto a device that had it already. Printed when the process
  * ends, too. */
