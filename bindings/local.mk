@@ -11,6 +11,7 @@ python_package = \
 	bindings/python/fuseline/_dtensor.py \
 	bindings/python/fuseline/_dynamo.py \
 	bindings/python/fuseline/_errors.py \
+	bindings/python/fuseline/_gated_second.py \
 	bindings/python/fuseline/_generic.py \
 	bindings/python/fuseline/_jax.py \
 	bindings/python/fuseline/_kernels.py \

@@ -85,25 +85,6 @@ def test_chunks_of_one_tensor(device, operator):
     torch.testing.assert_close(packed.grad, by_chunks)
 
 
-@pytest.mark.parametrize("operator", GATED, ids=repr)
-def test_second_derivatives_are_refused(device, operator):
-    """M1"""
-    inputs = [values(3, seed=k, dtype=torch.float64, device=device).requires_grad_() for k in range(2)]
-    grads = torch.autograd.grad(operator.forward(*inputs, **operator.options).sum(), inputs, create_graph=True)
-    _, right = exact_gradients(operator, inputs, torch.ones(3))
-    for grad, exact in zip(grads, right):
-        torch.testing.assert_close(grad.detach().cpu(), exact)
-    with pytest.raises(NotImplementedError, match="higher derivative"):
-        sum(grad.sum() for grad in grads).backward()
-
-
-def test_second_derivatives_with_a_bias_are_refused(device):
-    arrays, keywords = leaves("packed", 3, 4, device=device, bias=True)
-    grads = torch.autograd.grad(call(GATED[0], arrays, keywords, True).sum(), arrays, create_graph=True)
-    with pytest.raises(NotImplementedError, match="higher derivative"):
-        grads[1].sum().backward()
-
-
 def kept_by(function):
     """The tensors that autograd keeps of a call."""
     kept = []

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import fuseline
-from activations import PAIRS, UNARY, values
+from activations import FORMS, GATED, PAIRS, UNARY, bias_in_form, values
 
 UNARY = [*UNARY, UNARY[0]._replace(name="swish beta -0.7", options={"beta": -0.7})]
 UNARY[-1] = UNARY[-1]._replace(eager=lambda x: x * torch.sigmoid(-0.7 * x), exact=lambda x: x * torch.sigmoid(-0.7 * x))
@@ -176,3 +176,121 @@ def test_compiled(device, operator):
     finally:
         if len(functions) > 1:
             torch._dynamo.config.trace_autograd_ops = False
+
+
+# --- gated units: composed of their activation's kernels ---
+
+by_gated = pytest.mark.parametrize("operator", GATED, ids=repr)
+by_form = pytest.mark.parametrize("form", list(FORMS))
+
+
+def gated_leaves(form, *shape, device="cpu", bias=False, dtype=torch.float64):
+    to_form, keywords, _ = FORMS[form]
+    pair = (values(*shape, seed=seed, dtype=dtype, device=device) for seed in (1, 2))
+    arrays = [array.detach().clone().requires_grad_() for array in to_form(*pair)]
+    if bias:
+        biases = (values(shape[-1], seed=seed, dtype=dtype, device=device) for seed in (3, 4))
+        arrays.append(bias_in_form(form, *biases).requires_grad_())
+    return arrays, keywords
+
+
+def gated_call(operator, arrays, keywords, bias, **more):
+    if bias:
+        return operator.forward(*arrays[:-1], **keywords, **operator.options, bias=arrays[-1], **more)
+    return operator.forward(*arrays, **keywords, **operator.options, **more)
+
+
+@by_gated
+@by_form
+@pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
+def test_gradgradcheck_of_gated_units(device, operator, form, bias):
+    """M1"""
+    arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=bias)
+    assert torch.autograd.gradgradcheck(lambda *inputs: gated_call(operator, inputs, keywords, bias), arrays)
+
+
+@by_gated
+def test_gated_units_as_the_eager_expression(device, operator):
+    """With a broadcast gradient, and where only some inputs are differentiated."""
+    for needs in ((True, True), (True, False)):
+        found = []
+        for function in (partial(operator.forward, **operator.options), operator.exact):
+            inputs, _ = gated_leaves("two", 4, 6, device=device)
+            for tensor, needed in zip(inputs, needs):
+                tensor.requires_grad_(needed)
+            leaves = [tensor for tensor in inputs if tensor.requires_grad]
+            grads = torch.autograd.grad(function(*inputs).sum(), leaves, create_graph=True)
+            found.append(torch.autograd.grad(sum(g.square().sum() for g in grads), leaves, allow_unused=True))
+        for ours, right in zip(*found):
+            torch.testing.assert_close(ours, torch.zeros_like(ours) if right is None else right)
+
+
+@by_gated
+def test_error_of_gated_units_is_not_above_the_expressions(device, operator, dtype):
+    def second_of(function, dtype):
+        inputs, _ = gated_leaves("two", 50, 40, device=device, dtype=start)
+        inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in inputs]
+        grads = torch.autograd.grad(function(*inputs).sum(), inputs, create_graph=True)
+        return torch.autograd.grad(sum(g.sum() for g in grads), inputs)
+
+    start = dtype
+    exact = second_of(operator.exact, torch.float64)
+    ours = second_of(partial(operator.forward, **operator.options), dtype)
+    theirs = second_of(operator.eager, dtype)
+    for got, other, right in zip(ours, theirs, exact):
+        error, bar = ((t.double() - right).abs().mean() for t in (got, other))
+        assert error <= bar * 1.02 or (dtype == torch.float64 and error < 1e-15)
+
+
+def test_gated_gradient_penalty(device):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Linear(16, 1)).double().to(device)
+    data, found = values(8, 6, seed=1, dtype=torch.float64, device=device), []
+    for unit in (fuseline.swiglu, lambda packed: torch.nn.functional.silu(packed[:, :16]) * packed[:, 16:]):
+        model.zero_grad()
+        x = data.clone().requires_grad_()
+        y = model[1](unit(model[0](x)))
+        (slope,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (y.mean() + 10 * (slope.norm(2, dim=1) - 1).pow(2).mean()).backward()
+        found.append([p.grad for p in (x, *model.parameters()) if p.grad is not None])
+    torch.testing.assert_close(*[[g.clone() for g in grads] for grads in found])
+
+
+@needs_func
+@by_gated
+def test_gated_units_under_torch_func(device, operator):
+    (gate, up), _ = gated_leaves("two", 4, device=device)
+    jacrev = torch.func.jacrev
+    ours = jacrev(jacrev(lambda t: operator.forward(t, up.detach(), **operator.options).square().sum()))
+    right = jacrev(jacrev(lambda t: operator.exact(t, up.detach()).square().sum()))
+    torch.testing.assert_close(ours(gate.detach()), right(gate.detach()))
+
+
+def test_third_derivatives_of_a_gated_unit_are_refused(device):
+    (gate, up), _ = gated_leaves("two", 4, device=device)
+    (dgate,) = torch.autograd.grad(fuseline.swiglu(gate, up).sum(), gate, create_graph=True)
+    (ddgate,) = torch.autograd.grad(dgate.sum(), gate, create_graph=True)
+    with pytest.raises(NotImplementedError, match="_double_backward: its gradient.*is not offered"):
+        ddgate.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(
+    not hasattr(torch, "compiler") or not hasattr(torch.compiler, "substitute_in_graph"),
+    reason="needs PyTorch 2.6 or newer",
+)
+@by_form
+def test_gated_units_compiled(device, form):
+    leaves, keywords = gated_leaves(form, 4, 6, device=device, bias=True)
+    leaves.append(values(4, 6, seed=9, dtype=torch.float64, device=device).requires_grad_())
+
+    def penalty(*arrays):
+        *inputs, bias, dy = arrays
+        made = fuseline.swiglu_backward(dy, *inputs, **keywords, bias=bias, limit=1.5, offset=1.0)
+        return sum(grad.square().sum() for grad in made)
+
+    expected = torch.autograd.grad(penalty(*leaves), leaves)
+    torch._dynamo.reset()
+    compiled = torch.compile(penalty, fullgraph=True, backend="aot_eager")
+    for got, right in zip(torch.autograd.grad(compiled(*leaves), leaves), expected):
+        torch.testing.assert_close(got, right)

@@ -1,6 +1,7 @@
 """How PyTorch differentiates a kernel, and maps it over batches: what holds for every way to call one."""
 
 from . import _builtin
+from ._gated_second import second_gradients
 from ._kernels import COLUMNS, KERNELS
 
 
@@ -14,11 +15,10 @@ def gradients(call, kernel, grads, inputs, scalars, needed):
 
     Returns: one for each input, None where it is not needed.
     """
+    if kernel.composes_gradient:
+        return second_gradients(call, kernel, grads, inputs, scalars, needed)
     if kernel.gradient is None:
-        raise NotImplementedError(
-            f"fuseline.{kernel.function}: its gradient, such as a higher derivative, is not offered; "
-            "write the operator in torch's own functions where it is needed"
-        )
+        raise _refusal(kernel)
     results = [None] * len(inputs)
     if not any(needed):
         return results
@@ -32,6 +32,13 @@ def gradients(call, kernel, grads, inputs, scalars, needed):
     return results
 
 
+def _refusal(kernel):
+    return NotImplementedError(
+        f"fuseline.{kernel.function}: its gradient, such as a higher derivative, is not offered; "
+        "write the operator in torch's own functions where it is needed"
+    )
+
+
 def tangent(torch, adapter, kernel, inputs, context, tangents):
     """The directional derivative of a kernel's result, for forward-mode differentiation.
 
@@ -43,7 +50,7 @@ def tangent(torch, adapter, kernel, inputs, context, tangents):
         tangents: of the inputs, None where it is 0.
     """
     if kernel.gradient is None:
-        gradients(None, kernel, (), inputs, (), (True,))
+        raise _refusal(kernel)
     scalars = context.scalars
     (result,) = adapter.new_outputs(kernel, inputs, kernel.results(inputs), context.dtype)
     arguments = torch.ones_like(result), *inputs
@@ -71,8 +78,8 @@ def make_functions(torch, adapter):
     """
 
     def gradients_in(context, kernel, grads, needed):
-        if kernel.gradient is None:
-            return gradients(None, kernel, grads, (), (), needed)
+        if not kernel.is_differentiable:
+            raise _refusal(kernel)
         inputs = context.saved_tensors
         # Where C did the forward, the result has the leading input's dtype, and scalars were kept if there are any.
         dtype, scalars = getattr(context, "dtype", inputs[kernel.lead].dtype), getattr(context, "scalars", ())
@@ -88,8 +95,8 @@ def make_functions(torch, adapter):
         def forward(context, *arguments):
             operands, scalars = arguments[:inputs], arguments[inputs:taken]
             result = adapter.plain(kernel, operands, scalars, None, *arguments[taken:])
-            if kernel.gradient is not None:
-                context.scalars, context.dtype = scalars, result.dtype
+            if kernel.is_differentiable:
+                context.scalars, context.dtype = scalars, as_tuple(result)[0].dtype
                 context.save_for_backward(*operands)
                 context.save_for_forward(*operands)
             return result
@@ -132,8 +139,8 @@ def make_functions(torch, adapter):
         @staticmethod
         def setup_context(context, inputs, output):
             context.kernel, context.scalars = inputs[0], inputs[1][0]
-            if context.kernel.gradient is not None:
-                context.dtype = output.dtype
+            if context.kernel.is_differentiable:
+                context.dtype = as_tuple(output)[0].dtype
                 context.save_for_backward(*inputs[2:])
                 context.save_for_forward(*inputs[2:])
 

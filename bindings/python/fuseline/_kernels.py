@@ -86,11 +86,14 @@ class Kernel:
         is_plain: True if every call has one result, of the leading input's shape, and every input is there.
         second: the index of the optional input without which the leading one holds two tensors; None if it never does.
         gradient: the kernel that computes the gradients of the inputs, from those of the outputs and then the
-            inputs; None where it is not offered.
+            inputs; None where there is none.
+        composes_gradient: True if the gradients of its inputs are composed of other kernels, by ``_gated_second``.
+        activation: then, the forward kernel of the gated unit's activation; None for relu, which has none.
+        is_differentiable: True if either holds.
         borrow, objects: the ctypes functions; ``_library`` sets them.
     """
 
-    def __init__(self, name, function, inputs, scalars, outputs, second=None, gradient=None):
+    def __init__(self, name, function, inputs, scalars, outputs, second=None, gradient=None, composes_gradient=False):
         self.name = name
         self.function = function
         self.inputs = inputs
@@ -103,6 +106,9 @@ class Kernel:
         )
         self.second = second
         self.gradient = gradient
+        self.composes_gradient = composes_gradient
+        self.activation = None
+        self.is_differentiable = gradient is not None or composes_gradient
         self.borrow = None
         self.objects = None
 
@@ -173,6 +179,7 @@ def _gated(function, scalars=(), family=None):
         scalars,
         outputs=(Output("dgate", like=1), Output("dup", like=2), Output("dbias", like=3, summed=(0, 1))),
         second=2,
+        composes_gradient=True,
     )
     forward = Kernel(
         f"{family}_forward", function, pair, scalars, (Output("y", 0, UNPACKED),), second=1, gradient=backward
@@ -197,3 +204,6 @@ KERNELS = {
     )
     for kernel in kernels
 }
+
+for _unit, _activation in (("swiglu", "swish"), ("geglu", "gelu"), ("geglu_tanh", "gelu_tanh")):
+    KERNELS[f"{_unit}_backward"].activation = KERNELS[f"{_activation}_forward"]

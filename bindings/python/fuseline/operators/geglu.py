@@ -36,7 +36,7 @@ def geglu(gate, up=None, *, approximate="none", bias=None, interleaved=False, ou
         shape, or half the last extent for a packed gate. For a mere ``__dlpack__`` object or a capsule, on the CPU, a
         ``fuseline.Tensor``; on a GPU those need ``out``.
 
-        PyTorch: differentiable once with respect to gate, up and bias. Only these are kept for it; a packed gate gets
+        PyTorch: differentiable twice with respect to gate, up and bias. Only these are kept for it; a packed gate gets
         one packed gradient, without a copy. The work is queued on the current stream of gate's device. JAX: concrete
         arrays only, outside ``jit``, ``grad`` and ``vmap``.
 
@@ -84,8 +84,7 @@ def geglu_backward(dy, gate, up=None, *, approximate="none", bias=None, interlea
         The bias's gradient is the sum of the others over all rows, taken from them as they are rounded; it is the same
         at every call.
 
-        PyTorch: the results of tensors that require a gradient require one too, and raise NotImplementedError when it
-        is asked for, since second derivatives are not offered.
+        PyTorch: differentiable once, which is the second derivative, composed of the activation's own kernels.
 
     Special values: as the products say, with the derivative's limits at infinite gates, 1 and 0, where PyTorch has nan.
 

@@ -35,7 +35,7 @@ def reglu(gate, up=None, *, bias=None, interleaved=False, out=None, dtype=None):
         shape, or half the last extent for a packed gate. For a mere ``__dlpack__`` object or a capsule, on the CPU, a
         ``fuseline.Tensor``; on a GPU those need ``out``.
 
-        PyTorch: differentiable once with respect to gate, up and bias. Only these are kept for it; a packed gate gets
+        PyTorch: differentiable twice with respect to gate, up and bias. Only these are kept for it; a packed gate gets
         one packed gradient, without a copy. The work is queued on the current stream of gate's device. JAX: concrete
         arrays only, outside ``jit``, ``grad`` and ``vmap``.
 
@@ -83,8 +83,7 @@ def reglu_backward(dy, gate, up=None, *, bias=None, interleaved=False, out=None)
         The bias's gradient is the sum of the others over all rows, taken from them as they are rounded; it is the same
         at every call.
 
-        PyTorch: the results of tensors that require a gradient require one too, and raise NotImplementedError when it
-        is asked for, since second derivatives are not offered.
+        PyTorch: differentiable once, which is the second derivative, composed of PyTorch's functions.
 
     Special values: where gate is 0 or below its gradient is 0, whatever dy and up are; elsewhere as the products say,
     the derivative of max(gate, 0) being 1 at nan too. So PyTorch's relu has it.
