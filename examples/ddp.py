@@ -3,12 +3,14 @@
     torchrun --standalone --nproc-per-node=2 examples/ddp.py [--wrap ddp|fsdp|both] [--steps 40]
 
 Each process works on its share of every batch. Their gradients are averaged by DistributedDataParallel ("ddp"), or by
-FSDP2's fully_shard ("fsdp"), which also gives each process only its share of the weights. In the end the first process
-trains the same network alone, on the whole batches; the exit status is 1 if the losses or the weights differ by more
-than rounding. Where PyTorch has GPUs, process k of a machine uses GPU k, and they talk by NCCL; else by gloo.
+FSDP2's fully_shard ("fsdp", PyTorch 2.6 and newer), which also gives each process only its share of the weights. Each
+process trains the same network alone too, on the whole batches; the exit status is 1 if the losses or the weights
+differ by more than rounding. Where PyTorch has GPUs, process k of a machine uses GPU k, and they talk by NCCL; else
+by gloo.
 """
 
 import argparse
+import gc
 import os
 import sys
 
@@ -78,6 +80,9 @@ def wrap_fsdp(network, device):
     return fully_shard(network, mesh=mesh)
 
 
+WRAPS = {"ddp": wrap_ddp, "fsdp": wrap_fsdp}
+
+
 def full_weights(network):
     """All weights, as plain tensors in the order of the network's parameters. Every process has to call this."""
     weights = [parameter.detach() for parameter in network.parameters()]
@@ -110,6 +115,28 @@ def largest_difference(ours, theirs):
     )
 
 
+def compare(name, alone, losses, device):
+    """Trains the network in all processes. Returns whether it came to what one process, `alone`, came to."""
+    rank, processes = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    wrapped = WRAPS[name](make_network(device), device)
+    shared = train(wrapped, len(losses), device, rank, processes)
+    of_losses = largest_difference([torch.tensor(shared)], [torch.tensor(losses)])
+    of_weights = largest_difference(full_weights(wrapped), full_weights(alone))
+    if rank == 0:
+        print(
+            f"{name:<4} on {processes} x {device.type}: loss {shared[0]:.6f} to {shared[-1]:.6f}, alone "
+            f"{losses[0]:.6f} to {losses[-1]:.6f}; largest difference of the losses {of_losses:.1e}, of the weights "
+            f"{of_weights:.1e}"
+        )
+    if not max(of_losses, of_weights) <= TOLERANCE:
+        print(f"FAILED: {name}, process {rank}: a difference above {TOLERANCE}")
+        return False
+    if not sum(shared[-5:]) < sum(shared[:5]):
+        print(f"FAILED: {name}, process {rank}: the loss did not fall")
+        return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wrap", choices=("ddp", "fsdp", "both"), default="both")
@@ -124,31 +151,17 @@ def main():
         device = torch.device("cpu")
         torch.set_num_threads(1)  # so small a network gains nothing from threads
         torch.distributed.init_process_group("gloo")
-    rank, processes = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    processes = torch.distributed.get_world_size()
     if BATCH % processes:
         parser.error(f"the batch of {BATCH} cannot be shared by {processes} processes")
 
     alone = make_network(device)
     losses = train(alone, options.steps, device)
-    failed = False
-    for name in ("ddp", "fsdp") if options.wrap == "both" else (options.wrap,):
-        wrapped = {"ddp": wrap_ddp, "fsdp": wrap_fsdp}[name](make_network(device), device)
-        shared = train(wrapped, options.steps, device, rank, processes)
-        differences = [
-            largest_difference([torch.tensor(shared)], [torch.tensor(losses)]),
-            largest_difference(full_weights(wrapped), full_weights(alone)),
-        ]
-        if rank == 0:
-            print(
-                f"{name:<4} on {processes} x {device.type}: loss {shared[0]:.6f} to {shared[-1]:.6f}, alone "
-                f"{losses[0]:.6f} to {losses[-1]:.6f}; largest difference of the losses {differences[0]:.1e}, of the "
-                f"weights {differences[1]:.1e}"
-            )
-        failed |= not max(differences) <= TOLERANCE or not sum(shared[-5:]) < sum(shared[:5])
+    names = ("ddp", "fsdp") if options.wrap == "both" else (options.wrap,)
+    good = [compare(name, alone, losses, device) for name in names]  # (all of them, in every process)
+    gc.collect()  # the wrapped networks, so that nothing uses the processes' connections when these are closed
     torch.distributed.destroy_process_group()
-    if failed and rank == 0:
-        print(f"FAILED: a difference above {TOLERANCE}, or a loss that did not fall")
-    return failed
+    return 0 if all(good) else 1
 
 
 if __name__ == "__main__":

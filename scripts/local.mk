@@ -3,7 +3,9 @@ EXTRA_DIST += \
 	bench/call_cost.py \
 	bench/eager.py \
 	bench/tutorial.py \
+	examples/ddp.py \
 	examples/digits.py \
+	examples/language_model.py \
 	examples/tutorial_checks.py \
 	scripts/codegen.py \
 	scripts/lib/build.sh \

@@ -575,6 +575,19 @@ def test_the_fused_unit_is_what_runs():
     assert not operators["aten::silu"] and not operators["aten::mul"]
 
 
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="no torch.compile")
+def test_compiled_as_one_graph():
+    model = torch.nn.Sequential(Gated(torch.nn.SiLU()), torch.nn.GELU("tanh"), Interleaved())
+    fuseline.torch.replace(model)
+    x = torch.randn(5, 6, requires_grad=True)
+    y = model(x)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    torch.compiler.reset()
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)(x)
+    torch.testing.assert_close(compiled, y)
+    torch.testing.assert_close(torch.autograd.grad(compiled.sum(), x)[0], gradient)
+
+
 def test_shared_modules_are_replaced_once():
     activation = torch.nn.SiLU()
     model = torch.nn.ModuleDict({"a": activation, "b": activation})

@@ -1,6 +1,7 @@
 """The examples and the benchmark do what they say."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -79,6 +80,54 @@ def test_tutorial_checks(load, monkeypatch, capsys):
     monkeypatch.setattr(checks.fuseline, "swish", lambda x: torch.nn.functional.silu(x) * 1.0001)
     assert not checks.run("cpu")
     assert "DIFFERS" in capsys.readouterr().out
+
+
+def test_language_model(root, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "language_model.png"
+    program = os.path.join(root, "examples", "language_model.py")
+    command = [sys.executable, program, "--device", "cpu", "--steps", "6", "--picture", str(picture)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "FeedForward -> swiglu(gate_proj, up_proj)  (2 times)" in result.stdout
+    memory = re.search(r"memory ([0-9.]+)\n", result.stdout)
+    assert float(memory[1]) < 0.95  # of each layer's intermediate tensors, one in four is not kept
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_language_model_notices_wrong_gradients(load, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    example = load("examples", "language_model")
+
+    def replace(model):
+        for layer in model.layers:
+            layer.feed_forward.register_forward_hook(lambda module, arguments, result: result.detach())
+
+    monkeypatch.setattr(example.fuseline.torch, "replace", replace)
+    arguments = ["language_model.py", "--device", "cpu", "--steps", "12", "--picture", str(tmp_path / "model.png")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert example.main() == 1
+    assert "the loss curves differ" in capsys.readouterr().out
+
+
+def test_ddp(root):
+    """Two processes, by DistributedDataParallel and by fully_shard, come to what one comes to: the example compares."""
+    if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
+        pytest.skip("this PyTorch has no gloo")
+    pytest.importorskip("torch.distributed.fsdp", reason="no FSDP")
+    if not hasattr(torch.distributed.fsdp, "fully_shard"):
+        pytest.skip("this PyTorch has no fully_shard")
+    program = os.path.join(root, "examples", "ddp.py")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", program]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    shown = result.stdout + result.stderr
+    assert re.search(r"^ddp  on 2 x cpu: loss ", result.stdout, re.MULTILINE), shown
+    assert re.search(r"^fsdp on 2 x cpu: loss ", result.stdout, re.MULTILINE), shown
+    assert "FAILED: ddp" not in shown and "FAILED: fsdp" not in shown, shown
+    # Rarely a process dies after its last statement, while PyTorch's own threads end; with torch.nn's modules too.
+    assert result.returncode == 0 or "terminate called without an active exception" in shown, shown
 
 
 class PassCounter(TorchDispatchMode):
