@@ -42,7 +42,7 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "cpu": Size(width=128, layers=2, heads=4, intermediate=384, context=64, batch=12),
+    "cpu": Size(width=128, layers=3, heads=4, intermediate=384, context=64, batch=12),
     "cuda": Size(width=768, layers=8, heads=12, intermediate=2048, context=512, batch=32),
 }
 
@@ -252,6 +252,8 @@ def main():
     dtype = torch.bfloat16 if on_gpu else torch.float32
     steps = options.steps or (400 if on_gpu else 60)
     where = torch.cuda.get_device_name() if on_gpu else "the CPU"
+    if not on_gpu:
+        torch.set_num_threads(1)  # so small a model gains little from threads, and waits for them on a busy machine
 
     text = load_text()
     torch.manual_seed(0)

@@ -342,6 +342,37 @@ def test_code_is_recognised_by_what_it_computes(model, after):
             model(*arguments, **named)
 
 
+class Clamped(torch.nn.Module):
+    """A gated unit with bounds of its own: none is None."""
+
+    def __init__(self, gate_min, gate_max, up_min, up_max):
+        super().__init__()
+        self.gate_min, self.gate_max, self.up_min, self.up_max = gate_min, gate_max, up_min, up_max
+
+    def forward(self, packed):
+        gate, up = packed.chunk(2, dim=-1)
+        gate, up = gate.clamp(self.gate_min, self.gate_max), up.clamp(min=self.up_min, max=self.up_max)
+        return gate * torch.sigmoid(gate) * up
+
+
+@pytest.mark.parametrize(
+    ("bounds", "after"),
+    [
+        ((None, 50.0, -50.0, 50.0), ["swiglu(packed, limit=50.0)"]),
+        ((None, 7.0, -7.0, 7.0), ["swiglu(packed, limit=7.0)"]),
+        ((None, None, None, None), ["swiglu(packed)"]),
+        ((None, 7.0, -7.0, 6.9), []),
+        ((None, 7.0, -7.0, None), []),
+        ((None, 50.0, None, None), []),
+        ((None, None, -50.0, 50.0), []),
+        ((None, 50.0, -50.0, 50.1), []),
+        ((-7.0, 7.0, -7.0, 7.0), []),
+    ],
+)
+def test_bounds_are_told_apart(bounds, after):
+    assert [change.after for change in fuseline.torch.replace(Clamped(*bounds)).changed] == after
+
+
 # --- what is left alone ---
 
 
