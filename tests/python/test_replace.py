@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from torch.nn import functional  # noqa: E402
 
 import fuseline.torch  # noqa: E402
+from process import run_python  # noqa: E402
 
 try:
     import transformers
@@ -667,6 +668,47 @@ def test_undo_refuses_where_the_class_was_changed_since():
     model[0].__class__ = ours
     done.undo()
     assert [type(module) for module in model] == [torch.nn.SiLU, torch.nn.GELU]
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
+def test_sharded_by_fully_shard():
+    """fully_shard changes the class too, on top of ours; undo says so."""
+    pytest.importorskip("torch.distributed.fsdp")
+    if not hasattr(torch.distributed.fsdp, "fully_shard"):
+        pytest.skip("this PyTorch has no fully_shard")
+    program = """
+import os, torch
+import torch.distributed as distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+import fuseline.torch
+
+class Gated(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = (torch.nn.Linear(6, 6) for _ in range(3))
+
+    def forward(self, x):
+        return self.down_proj(torch.nn.functional.silu(self.gate_proj(x)) * self.up_proj(x))
+
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+model = Gated()
+x = torch.randn(3, 6)
+expected = model(x)
+done = fuseline.torch.replace(model)
+fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
+torch.testing.assert_close(model(x), expected)
+model(x).sum().backward()
+assert all(parameter.grad is not None for parameter in model.parameters())
+assert not fuseline.torch.replace(model).changed
+try:
+    done.undo()
+except RuntimeError as error:
+    print(error, flush=True)
+os._exit(0)  # at once: PyTorch's own threads may not end well
+"""
+    expected = "undo: module '' is of class FSDPFuselineGated now"
+    assert expected in run_python(program, CUDA_VISIBLE_DEVICES="")
 
 
 def test_the_result_does_not_keep_the_model():
