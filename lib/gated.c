@@ -57,10 +57,20 @@ fuseline_status fl_gated_backward(struct fl_call *call, int is_plain, int has_up
     return FUSELINE_OK;
 }
 
+/* In float a smaller one would be 0. */
+#define FL_LIMIT_LEAST 0x1p-149
+
+float fl_gated_limit_in_float(double limit)
+{
+    return limit > FLT_MAX ? INFINITY : (float)limit;
+}
+
 fuseline_status fl_gated_check(double limit, double offset)
 {
-    if (!(limit > 0))
-        return fl_fail(FUSELINE_ERROR_ARGUMENT, "limit: is %g; accepted: a positive number, or infinity for none", limit);
+    if (!(limit >= FL_LIMIT_LEAST))
+        return fl_fail(FUSELINE_ERROR_ARGUMENT,
+                       "limit: is %g; accepted: a positive number, %g (float's least) or more, or infinity for none", limit,
+                       FL_LIMIT_LEAST);
     if (!(fabs(offset) <= FLT_MAX))
         return fl_fail(FUSELINE_ERROR_ARGUMENT, "offset: is %g; accepted: a finite number of float's range", offset);
     return FUSELINE_OK;

@@ -659,6 +659,38 @@ static void wrong_shapes(void **state)
     }
 }
 
+/* A limit is never 0 in the type computed in, nor anything but infinity beyond its range. */
+static void limits_at_the_ends_of_floats_range(void **state)
+{
+    (void)state;
+    static const double limits[] = {0x1p-149, FLT_MIN, 0x1p127, FLT_MAX, 0x1.ffffff8p127, 1e39, 1e300, DBL_MAX};
+    FOR_EACH_GATED(op)
+    if (op->has_clamp)
+        for (int f = 0; f < FORMATS; f++)
+            for (int k = 0; k < COUNT(limits); k++) {
+                const struct format *format = &formats[f];
+                double most = finite_most(format), in_float = limits[k] > FLT_MAX ? INFINITY : limits[k];
+                double limit = f == IN_FLOAT64 ? limits[k] : in_float, held = most < limit ? most : limit;
+                struct scalars scalars = plain_scalars;
+                char gate[8], up[8], y[8];
+                DLTensor g = tensor_of(gate, format->dtype, 0, NULL, NULL), u = tensor_of(up, format->dtype, 0, NULL, NULL),
+                         out = tensor_of(y, format->dtype, 0, NULL, NULL);
+                scalars.limit = limits[k];
+                store(format, gate, most); /* clamped too; the largest multiplier of up that there is */
+                store(format, up, -most);
+                assert_ok(op->forward.borrow((void *[]){&g, &u, NULL, &out}, &scalars));
+                long double right = -op->value(held, 1) * held;
+                if (right < -finite_most(format))
+                    assert_true(load(format, y) == -INFINITY);
+                else
+                    assert_near(format, load(format, y), right, 0);
+                store(format, gate, 0);
+                store(format, up, INFINITY);
+                assert_ok(op->forward.borrow((void *[]){&g, &u, NULL, &out}, &scalars));
+                assert_true(isinf(limit) ? isnan(load(format, y)) : load(format, y) == 0);
+            }
+}
+
 /* up and dup come both or not at all; and no dtype or device of its own for a tensor that goes with gate. */
 static void what_goes_with_gate(void **state)
 {
@@ -695,9 +727,9 @@ static void what_goes_with_gate(void **state)
 static void bad_scalars(void **state)
 {
     (void)state;
-    static const double bad_limits[] = {NAN, 0, -0.0, -1, -INFINITY}, good_limits[] = {INFINITY, 7, 1e-300, 1e300},
-                        bad_offsets[] = {NAN, INFINITY, -INFINITY, 1e39}, good_offsets[] = {-0.0, 1, -3e38},
-                        bad_betas[] = {NAN, INFINITY, 1e39};
+    static const double bad_limits[] = {NAN, 0, -0.0, -1, -INFINITY, 1e-300, 1e-60, 0x1p-150},
+                        good_limits[] = {INFINITY, 7, 0x1p-149, 1e300}, bad_offsets[] = {NAN, INFINITY, -INFINITY, 1e39},
+                        good_offsets[] = {-0.0, 1, -3e38}, bad_betas[] = {NAN, INFINITY, 1e39};
     FOR_EACH_GATED(op)
     for (enum form form = 0; form < FORMS; form++) {
         struct problem p = problem_of(op, form, 3, 4), good;
@@ -938,6 +970,7 @@ int main(void)
         cmocka_unit_test(wrong_shapes),
         cmocka_unit_test(what_goes_with_gate),
         cmocka_unit_test(bad_scalars),
+        cmocka_unit_test(limits_at_the_ends_of_floats_range),
         cmocka_unit_test(packing_of_two_tensors),
         cmocka_unit_test(special_values),
         cmocka_unit_test(clamp),

@@ -11,7 +11,8 @@
  *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
  * Product   Taken in float (double for float64) and rounded once.
  * beta      Any finite number within +-1e38.
- * limit     Positive; infinity for none. A gradient passes where the clamp holds nothing back, its bounds included.
+ * limit     2^-149 (float's least positive number) or more, infinity for none; where the product is taken in float, a limit beyond float's
+ *           range is none. A gradient passes where the clamp holds nothing back, its bounds included.
  * offset    Any finite number of float's range.
  * Specials  As the product of swish.h's with up; 0 * inf gives nan. Where a clamp holds gate or up back, or with a finite limit is given nan,
  *           the gradient of that one is 0, as torch.clamp has it.

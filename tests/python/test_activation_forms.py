@@ -476,6 +476,7 @@ def test_wrong_gradients(name):
     ("keywords", "error", "message"),
     [
         ({"limit": 0}, ValueError, "limit: is 0; accepted: a positive number"),
+        ({"limit": 1e-60}, ValueError, "limit: is 1e-60; accepted: a positive number"),
         ({"limit": -1.0}, ValueError, "limit: is -1"),
         ({"limit": float("nan")}, ValueError, "limit: is nan"),
         ({"limit": "7"}, TypeError, "limit: is str; accepted: a real number"),

@@ -24,7 +24,8 @@ def swiglu(gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias=None, interl
         up: an array of gate's library, shape, dtype and device. None: gate holds both along its last axis, all of gate
             and then all of up, as ``gate, up = packed.chunk(2, -1)`` has them.
         beta: a finite real number within +-1e38.
-        limit: what gate is clamped to from above, and up from both sides: a positive real number; None for no clamp.
+        limit: what gate is clamped to from above, and up from both sides: a positive real number, 2**-149 (float32's
+            least) or more; None for no clamp. Beyond float32's range it clamps float64 alone.
         offset: what is added to up, after the clamp: a finite real number. No gradient is computed for these three
             numbers, so tensors are refused.
         bias: what is added to each row of gate and up before anything else: an array of one dimension, of gate's
