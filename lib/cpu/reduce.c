@@ -115,7 +115,7 @@ void fl_cpu_column_sum(struct fl_types types, const struct fl_arguments *argumen
 #pragma omp for schedule(dynamic)
             for (int64_t piece = 0; piece < pieces; piece++)
                 sum_chunk(types, arguments, &cut, piece % cut.strips, piece / cut.strips, &sums[piece]);
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
             for (int64_t strip = 0; strip < cut.strips; strip++) {
                 for (int64_t chunk = 1; chunk < cut.chunks; chunk++) {
                     const struct fl_sums *more = &sums[chunk * cut.strips + strip];

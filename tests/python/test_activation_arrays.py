@@ -313,7 +313,7 @@ def test_capsules_are_used_up_once():
     assert [memory.deleted for memory in memories] == [1, 1, 1]
     memories = [Memory([0.5] * 12, (2, 6)), Memory([0.1] * 5)]
     gate, bias = (memory.capsule() for memory in memories)
-    with pytest.raises(ValueError, match="bias: last extent is 5"):
+    with pytest.raises(ValueError, match=r"bias: shape is \(5\); accepted: \(6\)"):
         fuseline.swiglu(gate, bias=bias)
     assert [memory.deleted for memory in memories] == [1, 1]
 
