@@ -21,16 +21,12 @@ python_package = \
 	bindings/python/fuseline/_registered.py \
 	bindings/python/fuseline/_tensor.py \
 	bindings/python/fuseline/_torch.py
+# A Python function may serve several operators, such as both forms of gelu: those without a module of their own.
 python_operators = \
 	bindings/python/fuseline/operators/__init__.py \
 	bindings/python/fuseline/operators/_gated.py \
-	bindings/python/fuseline/operators/column_sum.py \
-	bindings/python/fuseline/operators/geglu.py \
-	bindings/python/fuseline/operators/gelu.py \
-	bindings/python/fuseline/operators/reglu.py \
-	bindings/python/fuseline/operators/relu2.py \
-	bindings/python/fuseline/operators/swiglu.py \
-	bindings/python/fuseline/operators/swish.py
+	$(foreach operator,$(OPERATORS),$(patsubst $(srcdir)/%,%, \
+	    $(wildcard $(srcdir)/bindings/python/fuseline/operators/$(operator).py)))
 python_torch = \
 	bindings/python/fuseline/torch/__init__.py \
 	bindings/python/fuseline/torch/_expression.py \

@@ -46,7 +46,8 @@ script_tests = \
 	tests/fastmath.sh \
 	tests/headers.sh \
 	tests/install.sh \
-	tests/needed.sh
+	tests/needed.sh \
+	tests/operators.sh
 TESTS += $(script_tests)
 EXTRA_DIST += tests/tap.sh $(script_tests)
 

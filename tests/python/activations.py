@@ -28,18 +28,22 @@ class Operator(NamedTuple):
     """One operator with one set of options.
 
     Attributes:
+        function: the name of fuseline's forward.
         forward, backward: fuseline's functions.
         options: keywords of both.
         eager: the same in torch's own functions, of x, or of gate and up.
-        exact: eager, in a form that is accurate in float64.
+        exact: eager, in a form that is accurate in float64, and gives what ours is to give for special values.
+        slopes_at_infinity: the gradient of x, or of gate where up is 0.5, at +inf and at -inf.
     """
 
     name: str
+    function: str
     forward: Callable
     backward: Callable
     options: dict
     eager: Callable
     exact: Callable
+    slopes_at_infinity: tuple
 
     def __repr__(self):  # what pytest shows
         return self.name
@@ -54,7 +58,8 @@ def _gelu_exact(x):
 
 
 def _gelu_tanh_exact(x):
-    return x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    y = x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return torch.where(x == -math.inf, math.nan, y)  # -inf * 0
 
 
 def _times_up(activation):
@@ -73,9 +78,13 @@ def _of_fuseline(name):
     return lambda *arguments, **keywords: getattr(fuseline, name)(*arguments, **keywords)
 
 
-def _unary(name, function, options, eager, exact=None):
+def _unary(name, function, options, eager, exact=None, slopes_at_infinity=(1, 0)):
     forward, backward = _of_fuseline(function), _of_fuseline(function + "_backward")
-    return Operator(name, forward, backward, options, eager, exact or eager)
+    return Operator(name, function, forward, backward, options, eager, exact or eager, slopes_at_infinity)
+
+
+def _gated(*row, slopes_at_infinity=(0.5, 0)):
+    return _unary(*row, slopes_at_infinity=slopes_at_infinity)
 
 
 UNARY = [
@@ -89,25 +98,37 @@ UNARY = [
         lambda x: functional.gelu(x, approximate="tanh"),
         _gelu_tanh_exact,
     ),
-    _unary("relu2", "relu2", {}, lambda x: functional.relu(x).square()),
+    _unary("relu2", "relu2", {}, lambda x: functional.relu(x).square(), slopes_at_infinity=(math.inf, 0)),
 ]
 
 _CLAMPED = {"beta": 1.702, "limit": 1.25, "offset": 1.0}
 
 GATED = [
-    _unary("swiglu", "swiglu", {}, _times_up(functional.silu), _times_up(_swish(1))),
-    _unary("swiglu beta", "swiglu", {"beta": -0.7}, _times_up(_swish(-0.7))),
-    _unary("swiglu clamped", "swiglu", _CLAMPED, lambda gate, up: gpt_oss(gate, up, 1.702, 1.25)),
-    _unary("swiglu offset", "swiglu", {"offset": -0.5}, lambda gate, up: functional.silu(gate) * (up - 0.5)),
-    _unary("geglu", "geglu", {}, _times_up(functional.gelu), _times_up(_gelu_exact)),
-    _unary(
+    _gated("swiglu", "swiglu", {}, _times_up(functional.silu), _times_up(_swish(1))),
+    _gated("swiglu beta", "swiglu", {"beta": -0.7}, _times_up(_swish(-0.7)), slopes_at_infinity=(0, 0.5)),
+    _gated(
+        "swiglu clamped",
+        "swiglu",
+        _CLAMPED,
+        lambda gate, up: gpt_oss(gate, up, 1.702, 1.25),
+        slopes_at_infinity=(0, 0),
+    ),
+    _gated(
+        "swiglu offset",
+        "swiglu",
+        {"offset": -0.5},
+        lambda gate, up: functional.silu(gate) * (up - 0.5),
+        slopes_at_infinity=(0, 0),
+    ),
+    _gated("geglu", "geglu", {}, _times_up(functional.gelu), _times_up(_gelu_exact)),
+    _gated(
         "geglu tanh",
         "geglu",
         {"approximate": "tanh"},
         _times_up(lambda x: functional.gelu(x, approximate="tanh")),
         _times_up(_gelu_tanh_exact),
     ),
-    _unary("reglu", "reglu", {}, _times_up(functional.relu)),
+    _gated("reglu", "reglu", {}, _times_up(functional.relu)),
 ]
 
 
@@ -170,6 +191,19 @@ LAYOUTS = {
 
 
 # --- values ---
+
+
+def operator_named(name):
+    """The operator of UNARY or GATED that is called so."""
+    return next(operator for operator in UNARY + GATED if operator.name == name)
+
+
+def off_the_limit(operator, *tensors):
+    """Values that are not at the operator's clamp limit itself, where rounding decides about the gradient."""
+    limit = operator.options.get("limit")
+    if limit is None:
+        return tensors
+    return [torch.where((t.abs() - limit).abs() < 0.02, t * 0.5, t) for t in tensors]
 
 
 def values(*shape, seed, dtype=torch.float32, device="cpu", scale=2.0):
