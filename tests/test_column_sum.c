@@ -4,6 +4,8 @@
  */
 #include "testing.h"
 
+#include <stdlib.h>
+
 #include "internal.h"
 #include "numbers.h"
 #include "tensors.h"
@@ -26,6 +28,9 @@ static void fill(const struct format *format, char *data, int64_t rows, int64_t 
             store(format, data + (row * row_stride + column) * format->size, sample_value(row, column));
 }
 
+/* The largest error met, in units of the last place. */
+static double worst[FORMATS];
+
 /* The sum of one column of what `fill` wrote, and the largest error that it may have: one rounding, besides that of sums in double. */
 static void assert_sum(const struct format *format, double got, int64_t rows, int64_t column)
 {
@@ -36,6 +41,7 @@ static void assert_sum(const struct format *format, double got, int64_t rows, in
         right += load(format, element);
         total += fabs(load(format, element));
     }
+    worst[format - formats] = fmax(worst[format - formats], (double)(fabsl(got - right) / ulp_at(format, right)));
     long double bound = 0.5L * ulp_at(format, right) + (long double)rows * 0x1p-52L * total;
     if (!(fabsl(got - right) <= bound)) {
         print_error("%s, column %d of %d rows: %.17g, wanted %.17Lg\n", format->name, (int)column, (int)rows, got, right);
@@ -412,5 +418,8 @@ int main(void)
         cmocka_unit_test(gpu_calls_are_passed_on),
 #endif
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int f = 0; f < FORMATS && getenv("FUSELINE_TEST_FIGURES") != NULL; f++)
+        print_message("# column_sum %s: %.4f ulp\n", formats[f].name, worst[f]);
+    return failed;
 }

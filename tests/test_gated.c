@@ -262,6 +262,69 @@ static void apply(struct problem *p, const struct setting *setting)
     p->has_bias = setting->has_bias;
 }
 
+/*
+ * How far results lie from right, where they and the activation itself are normal numbers; gates and ups like normally distributed
+ * numbers, the gates of two widths. y and dup in units of their last place; dgate in those of the larger of itself and dy * (up + offset).
+ */
+static void accuracy(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1 << 20 };
+    static double gate[LENGTH], up[LENGTH], dy[LENGTH], y[LENGTH], dgate[LENGTH], dup[LENGTH];
+    int shows_figures = getenv("FUSELINE_TEST_FIGURES") != NULL;
+    int64_t length = shows_figures ? LENGTH : getenv("FUSELINE_TEST_THIN") != NULL ? 1 << 9 : 1 << 13;
+    FOR_EACH_GATED(op)
+    FOR_EACH_SETTING(setting, op)
+    for (int f = 0; f < FORMATS; f++) {
+        const struct format *format = &formats[f];
+        struct scalars scalars = {setting->beta, setting->limit, setting->offset, FUSELINE_HALVES, NULL};
+        double least = normal_least(&formats[format->size == 8 ? IN_FLOAT64 : IN_FLOAT32]); /* of the type computed in */
+        if (setting->has_bias || (format->size == 8 && !long_double_is_wider()))
+            continue;
+        for (int64_t i = 0; i < length; i++) { /* Box and Muller's transform of evenly spread numbers */
+            double radius = sqrt(-2 * log(((double)i + 0.5) / (double)length));
+            double angle = 2 * M_PI * fmod((double)i * 0.6180339887498949, 1);
+            store(format, (char *)gate + i * format->size, radius * cos(angle) * (i % 2 != 0 ? 1 : 4));
+            store(format, (char *)up + i * format->size, radius * sin(angle));
+            store(format, (char *)dy + i * format->size, (double)(i * 7 % 33 - 16) / 16 + 0.03125);
+        }
+        DLTensor g = tensor_of(gate, format->dtype, 1, &length, NULL), u = tensor_of(up, format->dtype, 1, &length, NULL),
+                 d = tensor_of(dy, format->dtype, 1, &length, NULL), out = tensor_of(y, format->dtype, 1, &length, NULL),
+                 dg = tensor_of(dgate, format->dtype, 1, &length, NULL), du = tensor_of(dup, format->dtype, 1, &length, NULL);
+        FOR_EACH_VARIANT(variant)
+        {
+            double worst[3] = {0, 0, 0};
+            test_use_variant(*variant);
+            assert_ok(op->forward.borrow((void *[]){&g, &u, NULL, &out}, &scalars));
+            assert_ok(op->backward.borrow((void *[]){&d, &g, &u, NULL, &dg, &du}, &scalars));
+            for (int64_t i = 0; i < length; i++) {
+                double at[3], got[3];
+                int64_t offset = i * format->size;
+                at[0] = load(format, (char *)gate + offset);
+                at[1] = load(format, (char *)up + offset);
+                at[2] = load(format, (char *)dy + offset);
+                got[0] = load(format, (char *)y + offset);
+                got[1] = load(format, (char *)dgate + offset);
+                got[2] = load(format, (char *)dup + offset);
+                struct right right = right_of(op, &scalars, at[2], at[0], at[1]);
+                long double exact[] = {right.y, right.dgate, right.dup},
+                            value = op->value(fmin(at[0], scalars.limit), scalars.beta);
+                for (int k = 0; k < 3; k++) {
+                    long double size = fmaxl(fabsl(exact[k]), k == 1 ? right.scale : 0);
+                    if (size >= normal_least(format) && (k == 1 || fabsl(value) >= least))
+                        worst[k] = fmax(worst[k], (double)(fabsl(got[k] - exact[k]) / ulp_at(format, size)));
+                }
+            }
+            if (shows_figures)
+                print_message("# %s %s %s beta %g limit %g offset %g: y %.4f, dgate %.4f, dup %.4f ulp\n", op->name,
+                              (*variant)->name, format->name, scalars.beta, scalars.limit, scalars.offset, worst[0], worst[1],
+                              worst[2]);
+            for (int k = 0; k < 3; k++) /* a unit of the product may be half of one of the activation, whose bar is 2 */
+                assert_true(worst[k] <= (format->size == 2 ? 0.51 : k == 2 ? 6 : 4.5));
+        }
+    }
+}
+
 /* G23: odd rows too; rows that lie apart; more columns than are worked on at once. */
 static const int64_t shapes[][3] = {{1, 1, 0}, {3, 7, 0}, {3, 7, 1}, {4, 33, 3}, {5, 1, 0}, {5, 1, 2}, {2, 600, 0}, {7, 16, 16}};
 
@@ -960,6 +1023,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form),
+        cmocka_unit_test(accuracy),
         cmocka_unit_test(large_tensors),
         cmocka_unit_test(outputs_that_are_inputs),
         cmocka_unit_test(outputs_that_overlap),

@@ -243,7 +243,7 @@ static int next_batch(int first)
 /* What the variants' errors come to. */
 enum { VARIANTS_MOST = 4 };
 struct tally {
-    double worst, at, small, sum;
+    double worst, at, small, sum, units;
 };
 
 /* K11, K16, K17, K22: a bounded error over the whole range, in the negative tail too. */
@@ -255,7 +255,7 @@ static void accuracy_of_forward(void **state)
     FOR_EACH_SUBJECT(subject)
     for (int f = 0; f < FORMATS; f++) {
         const struct format *format = &formats[f];
-        struct tally tallies[VARIANTS_MOST] = {{0, 0, 0, 0}};
+        struct tally tallies[VARIANTS_MOST] = {{0, 0, 0, 0, 0}};
         if (is_on_gpu() && format->size == 2 && fabs(subject->beta) < 1e-20)
             continue; /* a GPU's 16-bit arithmetic loses the tail of |x| > 2^16: lib/formulas/exp2.h */
         for (int first = 0; first < input_count(format); first = next_batch(first)) {
@@ -302,7 +302,7 @@ static void accuracy_of_backward(void **state)
     FOR_EACH_PLAIN_SUBJECT(subject)
     for (int f = 0; f < FORMATS; f++) {
         const struct format *format = &formats[f];
-        struct tally textbook = {0, 0, 0, 0}, tallies[VARIANTS_MOST] = {{0, 0, 0, 0}};
+        struct tally textbook = {0, 0, 0, 0, 0}, tallies[VARIANTS_MOST] = {{0, 0, 0, 0, 0}};
         if (format->size == 8 && !long_double_is_wider())
             continue;
         for (int first = 0; first < input_count(format); first = next_batch(first)) {
@@ -338,6 +338,8 @@ static void accuracy_of_backward(void **state)
                     }
                     assert_true(isfinite(got));
                     tally->sum += error;
+                    long double larger = fmaxl(fabsl(right[i]), fabs(load(format, dy + i * format->size)));
+                    tally->units = fmax(tally->units, (double)(fabsl(got - right[i]) / ulp_at(format, larger)));
                     if (error > tally->worst) {
                         tally->worst = error;
                         tally->at = load(format, x + i * format->size);
@@ -349,9 +351,10 @@ static void accuracy_of_backward(void **state)
         {
             struct tally *tally = &tallies[variant - test_variants];
             if (getenv("FUSELINE_TEST_FIGURES") != NULL)
-                print_message("# backward %s %s %s beta %g: worst %.9g (textbook %.9g) at %a, sum %.9g (%.9g)\n",
-                              subject->op->name, (*variant)->name, format->name, subject->beta, tally->worst, textbook.worst,
-                              tally->at, tally->sum, textbook.sum);
+                print_message("# backward %s %s %s beta %g: %.4f ulp of the larger of dx and dy; worst %.9g (textbook %.9g) at "
+                              "%a, sum %.9g (%.9g)\n",
+                              subject->op->name, (*variant)->name, format->name, subject->beta, tally->units, tally->worst,
+                              textbook.worst, tally->at, tally->sum, textbook.sum);
             if (tally->worst > textbook.worst) {
                 print_error("backward %s %s %s beta %g: %.17g at x = %a, textbook %.17g\n", subject->op->name, (*variant)->name,
                             format->name, subject->beta, tally->worst, tally->at, textbook.worst);

@@ -34,6 +34,7 @@ class Operator(NamedTuple):
         eager: the same in torch's own functions, of x, or of gate and up.
         exact: eager, in a form that is accurate in float64, and gives what ours is to give for special values.
         slopes_at_infinity: the gradient of x, or of gate where up is 0.5, at +inf and at -inf.
+        has_limits: True if these are the derivative's limits, where eager gives nan.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Operator(NamedTuple):
     eager: Callable
     exact: Callable
     slopes_at_infinity: tuple
+    has_limits: bool
 
     def __repr__(self):  # what pytest shows
         return self.name
@@ -78,13 +80,13 @@ def _of_fuseline(name):
     return lambda *arguments, **keywords: getattr(fuseline, name)(*arguments, **keywords)
 
 
-def _unary(name, function, options, eager, exact=None, slopes_at_infinity=(1, 0)):
+def _unary(name, function, options, eager, exact=None, slopes_at_infinity=(1, 0), has_limits=True):
     forward, backward = _of_fuseline(function), _of_fuseline(function + "_backward")
-    return Operator(name, function, forward, backward, options, eager, exact or eager, slopes_at_infinity)
+    return Operator(name, function, forward, backward, options, eager, exact or eager, slopes_at_infinity, has_limits)
 
 
-def _gated(*row, slopes_at_infinity=(0.5, 0)):
-    return _unary(*row, slopes_at_infinity=slopes_at_infinity)
+def _gated(*row, slopes_at_infinity=(0.5, 0), **more):
+    return _unary(*row, slopes_at_infinity=slopes_at_infinity, **more)
 
 
 UNARY = [
@@ -98,7 +100,14 @@ UNARY = [
         lambda x: functional.gelu(x, approximate="tanh"),
         _gelu_tanh_exact,
     ),
-    _unary("relu2", "relu2", {}, lambda x: functional.relu(x).square(), slopes_at_infinity=(math.inf, 0)),
+    _unary(
+        "relu2",
+        "relu2",
+        {},
+        lambda x: functional.relu(x).square(),
+        slopes_at_infinity=(math.inf, 0),
+        has_limits=False,
+    ),
 ]
 
 _CLAMPED = {"beta": 1.702, "limit": 1.25, "offset": 1.0}
@@ -128,7 +137,7 @@ GATED = [
         _times_up(lambda x: functional.gelu(x, approximate="tanh")),
         _times_up(_gelu_tanh_exact),
     ),
-    _gated("reglu", "reglu", {}, _times_up(functional.relu)),
+    _gated("reglu", "reglu", {}, _times_up(functional.relu), has_limits=False),
 ]
 
 

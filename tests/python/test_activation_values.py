@@ -216,7 +216,7 @@ def test_gradients_of_special_values(device, dtype, operator):
     """K1, K2, K9: every combination, as autograd has it in float64 for the eager expression, but for what
     docs/operators.md lists.
     """
-    is_gated, has_limits = operator in GATED, operator.name not in ("relu2", "reglu")
+    is_gated, has_limits = operator in GATED, operator.has_limits
     numbers = [*SPECIAL, 3.0, -3.0]
     columns = torch.tensor(list(itertools.product(numbers, repeat=3 if is_gated else 2)), dtype=torch.float64).unbind(1)
     leaves = [column.clone().requires_grad_() for column in columns[1:]]
