@@ -17,6 +17,17 @@
  * Returns   FUSELINE_OK, or an error whose message names the argument: see fuseline_last_error. After an error
  *           no output has been written.
  *
+ * Gated units (swiglu, geglu, geglu_tanh, reglu) multiply an activation of gate with up:
+ *
+ * Forms     up given: gate and up are two tensors of y's shape. up NULL: gate holds both along its last axis, which is twice that of
+ *           y, packed as `packing` says; its gradient dgate then has the same form, and dup is NULL. With up given, packing
+ *           makes no difference. y may be gate or up, or either half of a packed one (not of an interleaved one).
+ * bias      NULL, or one dimension of twice y's last extent, of gate's dtype: what is added to gate and up before anything else; in
+ *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
+ * Product   Taken in float (double for float64) and rounded once. Where the activation itself is below the normal numbers of that
+ *           type, its product with a large up has only the digits that the activation has left; PyTorch's silu is -0 there.
+ * Saved     Nothing: the backward needs the forward's inputs alone.
+ *
  * Every kernel has four entries:
  *
  * <name>            borrows its tensors: nothing is kept after the call, no deleter runs.

@@ -3,15 +3,9 @@
  *
  * Source of the formula: Shazeer, "GLU Variants Improve Transformer" (arXiv 2002.05202).
  *
- * Forms     up given: gate and up are two tensors of y's shape. up NULL: gate holds both along its last axis, which is twice that of
- *           y, packed as `packing` says; its gradient dgate then has the same form, and dup is NULL. With up given, packing
- *           makes no difference.
- * bias      NULL, or one dimension of twice y's last extent, of gate's dtype: what is added to gate and up before anything else; in
- *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
- * Product   Taken in float (double for float64) and rounded once.
  * Specials  As the product of gelu.h's with up; 0 * inf gives nan.
  *
- * conventions.h has what holds for every operator.
+ * conventions.h has what holds for every operator, and for gated units: their forms, bias and product.
  */
 #ifndef FUSELINE_GEGLU_H
 #define FUSELINE_GEGLU_H
@@ -26,7 +20,7 @@ extern "C" {
  * y = geglu(gate, up).
  *
  * In:   gate, up (or NULL), bias (or NULL)
- * Out:  y, may be gate or up, or either half of a packed one (not of an interleaved one)
+ * Out:  y
  */
 FUSELINE_API fuseline_status fuseline_geglu_forward(const DLTensor *gate, const DLTensor *up, const DLTensor *bias,
                                                     fuseline_packing packing, void *stream, DLTensor *y);

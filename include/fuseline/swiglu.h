@@ -4,12 +4,6 @@
  * With no limit (infinity) and offset 0 it is swish(gate) * up. Sources of the formulas: Shazeer, "GLU Variants Improve Transformer"
  * (arXiv 2002.05202); the clamped form with offset 1 and beta 1.702 is that of the gpt-oss models.
  *
- * Forms     up given: gate and up are two tensors of y's shape. up NULL: gate holds both along its last axis, which is twice that of
- *           y, packed as `packing` says; its gradient dgate then has the same form, and dup is NULL. With up given, packing
- *           makes no difference.
- * bias      NULL, or one dimension of twice y's last extent, of gate's dtype: what is added to gate and up before anything else; in
- *           halves for two tensors, packed as gate for one. Its gradient is fuseline_column_sum of dgate and dup.
- * Product   Taken in float (double for float64) and rounded once.
  * beta      Any finite number within +-1e38.
  * limit     2^-149 (float's least positive number) or more, infinity for none; where the product is taken in float, a limit beyond float's
  *           range is none. A gradient passes where the clamp holds nothing back, its bounds included.
@@ -17,7 +11,7 @@
  * Specials  As the product of swish.h's with up; 0 * inf gives nan. Where a clamp holds gate or up back, or with a finite limit is given nan,
  *           the gradient of that one is 0, as torch.clamp has it.
  *
- * conventions.h has what holds for every operator.
+ * conventions.h has what holds for every operator, and for gated units: their forms, bias and product.
  */
 #ifndef FUSELINE_SWIGLU_H
 #define FUSELINE_SWIGLU_H
@@ -32,7 +26,7 @@ extern "C" {
  * y = swiglu(gate, up).
  *
  * In:   gate, up (or NULL), bias (or NULL)
- * Out:  y, may be gate or up, or either half of a packed one (not of an interleaved one)
+ * Out:  y
  */
 FUSELINE_API fuseline_status fuseline_swiglu_forward(const DLTensor *gate, const DLTensor *up, const DLTensor *bias,
                                                      fuseline_packing packing, double beta, double limit, double offset,

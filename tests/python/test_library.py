@@ -1,6 +1,7 @@
 """Finding, loading and declaring the C library; what an import does and does not do."""
 
 import ctypes
+import inspect
 import os
 import pathlib
 import re
@@ -305,3 +306,13 @@ def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", fuseline.__version__)
     assert fuseline.info()["version"] == fuseline.__version__
     assert sys.version_info >= (3, 9)
+
+
+@pytest.mark.parametrize("name", [name for name in fuseline.__all__ if not name[0].isupper()])
+def test_docstrings_are_whole(name):
+    """Each function says of each of its arguments what it is, and when it raises; nothing is left to be filled in."""
+    function = getattr(fuseline, name)
+    for parameter in inspect.signature(function).parameters:
+        assert re.search(rf"^ +(\w+, )*{parameter}(, \w+)*: ", function.__doc__, re.MULTILINE), parameter
+    assert not re.search(r"[{}]", function.__doc__)
+    assert "Returns:" in function.__doc__ and ("Raises:" in function.__doc__ or name == "info")
