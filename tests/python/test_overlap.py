@@ -233,7 +233,7 @@ def test_a_bias_gradient_whose_strides_cannot_be_served():
         out = view(*GRADIENT), view(100, (8,), (2,))
         fuseline.swiglu_backward(view(*DY), view(*PACKED), bias=view(*BIAS), out=out)
     assert torch.equal(memory.read(), before)
-    with pytest.raises(ValueError, match="^bias: has no axis"):
+    with pytest.raises(ValueError, match="^bias: shape is"):
         fuseline.swiglu_backward(
             view(*DY), view(*PACKED), bias=view(30, (), ()), out=(view(*GRADIENT), view(100, (), ()))
         )
