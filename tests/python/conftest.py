@@ -29,6 +29,14 @@ def has_gpu():
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU that PyTorch can use")
 
 
+@pytest.fixture(autouse=True)
+def memory_is_given_back():
+    """Several processes may share a GPU, and some tests need most of its memory: none is kept for later."""
+    yield
+    if has_gpu():
+        torch.cuda.empty_cache()
+
+
 def _played():
     """Parameters of `device` for those of standin.py: (by PyTorch's exchange table, by objects with __dlpack__)."""
     if torch is None:
