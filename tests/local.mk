@@ -182,6 +182,7 @@ EXTRA_DIST += \
 	tests/python/test_library.py \
 	tests/python/test_nn.py \
 	tests/python/test_numpy.py \
+	tests/python/test_standin.py \
 	tests/python/test_overlap.py \
 	tests/python/test_replace.py \
 	tests/python/test_second_derivatives.py \

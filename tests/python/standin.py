@@ -14,7 +14,7 @@ import pathlib
 import torch
 
 import fuseline
-from fuseline import _dlpack, _library, _torch
+from fuseline import _call, _dlpack, _library, _torch
 
 # What the devices are: waves of 32 lanes, waves of 64, and one that nothing is built for.
 ARCHITECTURES = ("gfx1151", "gfx942", "gfx803")
@@ -27,13 +27,28 @@ def _path():
     return str(pathlib.Path(folder) / "libamdhip64.so")
 
 
+class State(ctypes.Structure):
+    """The beginning of struct standin, to its calls that fail on demand."""
+
+    CALLS, _DEVICES = 11, 64
+    _fields_ = (
+        ("devices", ctypes.c_int),
+        ("architecture", (ctypes.c_char * 32) * _DEVICES),
+        ("old_properties", ctypes.c_int),
+        ("old_loader", ctypes.c_int),
+        ("count", ctypes.c_int * CALLS),
+        ("fail", ctypes.c_int * CALLS),
+        ("fail_only", ctypes.c_int * CALLS),
+    )
+
+
 class Runtime:
     """The runtime itself: what a framework would ask of it. Functions are those of standin.h."""
 
     def __init__(self, path):
         self.path = path
         os.environ["STANDIN_DEVICES"] = ",".join(ARCHITECTURES)
-        library = ctypes.CDLL(path)
+        library = self.library = ctypes.CDLL(path)
         del os.environ["STANDIN_DEVICES"]
         pointer, integer, size = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
         for name, result, arguments in (
@@ -302,10 +317,9 @@ class _Table:
         self._stream = stream_type(original.current_work_stream)
         self._functions = read_type(self._labelled), stream_type(self._current_stream)
         self._streams = [runtime.stream(device, 1) for device in range(len(ARCHITECTURES))]
-        self.device = 0
-        torch.Tensor.__dlpack_c_exchange_api__ = _dlpack._new(
-            ctypes.addressof(self._table), b"dlpack_exchange_api", None
-        )
+        self.device, self.stream = 0, None
+        self.address = ctypes.addressof(self._table)
+        torch.Tensor.__dlpack_c_exchange_api__ = _dlpack._new(self.address, b"dlpack_exchange_api", None)
 
     def _labelled(self, tensor, described):
         try:
@@ -319,15 +333,15 @@ class _Table:
     def _current_stream(self, device_type, device, stream):
         if device_type != _dlpack.ROCM:
             return self._stream(device_type, device, stream)
-        stream[0] = self._streams[device]
+        stream[0] = self.stream or self._streams[device]
         return 0
 
-    def switch(self, device):
-        """Labels tensors as a device's; with None, as what they are."""
+    def switch(self, device, stream=None):
+        """Labels tensors as a device's; with None, as what they are. A stream of the test's takes the place of ours."""
         if device is None:
             ctypes.memmove(ctypes.byref(self._table), ctypes.byref(self._original), ctypes.sizeof(self._table))
         else:
-            self.device = device
+            self.device, self.stream = device, stream
             self._table.dltensor_from_py_object_no_sync = ctypes.cast(self._functions[0], ctypes.c_void_p)
             self._table.current_work_stream = ctypes.cast(self._functions[1], ctypes.c_void_p)
 
@@ -336,14 +350,23 @@ class _Table:
 def table():
     """PyTorch's exchange table, replaced: before fuseline first uses it. None where PyTorch has none."""
     runtime, _ = find()
-    return _Table(runtime) if runtime is not None and _dlpack.exchange_table(torch.Tensor) else None
+    if runtime is None or not _dlpack.exchange_table(torch.Tensor):
+        return None
+    made = _Table(runtime)
+    fuseline.swish(torch.ones(1))
+    assert _call._made["torch"].exchange.value == made.address, "fuseline does not use the table"
+    return made
 
 
 @contextlib.contextmanager
-def tensors(device):
-    """While entered, PyTorch's CPU tensors are labelled as the device's, and so computed on it."""
+def tensors(device, stream=None):
+    """While entered, PyTorch's CPU tensors are labelled as the device's, and so computed on it.
+
+    Args:
+        stream: what the table tells to be the current one; None for one that runs all at once.
+    """
     large, _torch._LARGE = _torch._LARGE, 1 << 62  # large ones on the CPU are described without the table
-    table().switch(device)
+    table().switch(device, stream)
     try:
         yield
     finally:
