@@ -49,6 +49,34 @@ static void assert_sum(const struct format *format, double got, int64_t rows, in
     }
 }
 
+/* Numbers with every digit, whose sums are not exact. Of one sign, so that long double judges float64 too. */
+static void accuracy(void **state)
+{
+    (void)state;
+    enum { ROWS = 1000, COLUMNS = 97 };
+    for (int f = 0; f < FORMATS; f++)
+        FOR_EACH_VARIANT(variant)
+        {
+            const struct format *format = &formats[f];
+            if (format->size == 8 && !long_double_is_wider())
+                continue;
+            test_use_variant(*variant);
+            for (int i = 0; i < ROWS * COLUMNS; i++)
+                store(format, memory + i * format->size, 0.5 + fmod(i * 0.6180339887498949, 1));
+            DLTensor x = tensor_of(memory, format->dtype, 2, DIMS(ROWS, COLUMNS), NULL),
+                     sum = tensor_of(sums, format->dtype, 1, DIMS(COLUMNS), NULL);
+            assert_ok(fuseline_column_sum(&x, NULL, &sum));
+            for (int column = 0; column < COLUMNS; column++) {
+                long double right = 0;
+                for (int row = 0; row < ROWS; row++)
+                    right += load(format, memory + (row * COLUMNS + column) * format->size);
+                double error = (double)(fabsl(load(format, sums + column * format->size) - right) / ulp_at(format, right));
+                worst[f] = fmax(worst[f], error);
+                assert_true(error <= 0.51);
+            }
+        }
+}
+
 static void sizes_and_strides(void **state)
 {
     (void)state;
@@ -406,6 +434,7 @@ static void gpu_calls_are_passed_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accuracy),
         cmocka_unit_test(sizes_and_strides),
         cmocka_unit_test(large_and_repeatable),
         cmocka_unit_test(rounded_once),
