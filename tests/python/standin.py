@@ -14,7 +14,7 @@ import pathlib
 import torch
 
 import fuseline
-from fuseline import _call, _dlpack, _library, _torch
+from fuseline import _call, _dlpack, _kernels, _library, _torch
 
 # What the devices are: waves of 32 lanes, waves of 64, and one that nothing is built for.
 ARCHITECTURES = ("gfx1151", "gfx942", "gfx803")
@@ -279,9 +279,8 @@ def through_arrays(function, runtime, device, at_end):
     return call
 
 
-FUNCTIONS = [
-    name + suffix for name in ("swish", "gelu", "relu2", "swiglu", "geglu", "reglu") for suffix in ("", "_backward")
-] + ["column_sum"]
+# The public functions that run one kernel.
+FUNCTIONS = sorted({kernel.function for kernel in _kernels.KERNELS.values()} & set(vars(fuseline)))
 
 
 @contextlib.contextmanager
