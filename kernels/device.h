@@ -113,8 +113,10 @@ FL_INLINE void fl_barrier()
  */
 FL_INLINE int fl_lanes()
 {
-#if defined(__HIP__)
+#if defined(__HIP__) && __has_builtin(__builtin_amdgcn_wavefrontsize)
     return __builtin_amdgcn_wavefrontsize();
+#elif defined(__HIP__) /* compilers before LLVM 16 know it as a constant alone */
+    return __AMDGCN_WAVEFRONT_SIZE;
 #elif defined(__CUDA__)
     return 32;
 #else
