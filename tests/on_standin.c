@@ -16,7 +16,7 @@
 #include "tensors.h"
 
 DLDevice test_device;
-static struct standin *hip;
+static struct standin *hip, *cuda;
 
 /* A device with waves of 32 lanes, one with waves of 64, one of NVIDIA's: as far as there is code for them. */
 const struct fl_cpu_variant fl_cpu_base = {.name = "a device with waves of 32 lanes"};
@@ -25,11 +25,14 @@ static const struct fl_cpu_variant nvidia = {.name = "a CUDA device"};
 static const struct fl_cpu_variant *found[4];
 const struct fl_cpu_variant *const *const test_variants = found;
 
+/* Every second time, kernels get one block and have to stride. */
 void test_use_variant(const struct fl_cpu_variant *variant)
 {
+    static unsigned few;
+    few ^= 1;
+    hip->blocks_most = cuda->blocks_most = few;
     if (variant == &fl_cpu_base)
-        variant = found[0];                            /* what tests take for the simplest */
-    hip->blocks_most = variant == &wide_waves ? 2 : 0; /* one of the devices strides */
+        variant = found[0]; /* what tests take for the simplest */
     test_device = variant == &nvidia       ? (DLDevice){kDLCUDA, 0}
                   : variant == &wide_waves ? (DLDevice){kDLROCM, 1}
                                            : (DLDevice){kDLROCM, 0};
@@ -70,7 +73,7 @@ __attribute__((constructor)) static void set_up(void)
     char info[8192];
     int count = 0;
     hip = open_standin("libamdhip64.so");
-    open_standin("libcuda.so");
+    cuda = open_standin("libcuda.so");
     unsetenv("FUSELINE_GPU_RUNTIME");
     fuseline_info(info, sizeof info);
     if (find_target(info, 4, hip->architecture[0]))

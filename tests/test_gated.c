@@ -21,7 +21,7 @@ enum form { TWO, HALVES, PAIRS, FORMS };
 /* The operands of both kernels; gate and up, and what goes with each, follow each other. */
 enum { GATE, UP, GATE_BIAS, UP_BIAS, DY, Y, DGATE, DUP, OPERANDS };
 
-enum { ROWS_MOST = 8, ROOM = 1 << 16 };
+enum { ROOM = 1 << 16 };
 
 /* Where an operand's element (row, column) is: data + (row * row_stride + column * step) elements. */
 struct operand {
@@ -325,8 +325,10 @@ static void accuracy(void **state)
     }
 }
 
-/* G23: odd rows too; rows that lie apart; more columns than are worked on at once. */
-static const int64_t shapes[][3] = {{1, 1, 0}, {3, 7, 0}, {3, 7, 1}, {4, 33, 3}, {5, 1, 0}, {5, 1, 2}, {2, 600, 0}, {7, 16, 16}};
+/* G23: odd rows too; rows that lie apart, and begin at every distance from 16 bytes; more columns than are worked on at once, and more
+ * vectors than a GPU's block has threads. */
+static const int64_t shapes[][3] = {{1, 1, 0}, {3, 7, 0},   {3, 7, 1},   {4, 33, 3}, {5, 1, 0},
+                                    {5, 1, 2}, {2, 600, 0}, {7, 16, 16}, {7, 16, 1}, {40, 64, 16}};
 
 static int is_mixed(const struct format *operand, const struct format *result)
 {
