@@ -180,6 +180,7 @@ EXTRA_DIST += \
 	tests/python/test_jax.py \
 	tests/python/test_layouts.py \
 	tests/python/test_library.py \
+	tests/python/test_modes.py \
 	tests/python/test_nn.py \
 	tests/python/test_numpy.py \
 	tests/python/test_standin.py \

@@ -266,6 +266,49 @@ def test_gated_units_under_torch_func(device, operator):
     torch.testing.assert_close(ours(gate.detach()), right(gate.detach()))
 
 
+@needs_func
+@by_gated
+def test_forward_over_backward_of_gated_units(device, operator):
+    """torch.func.hessian, of gate and up and of both."""
+    (gate, up), _ = gated_leaves("two", 4, device=device)
+    pair = gate.detach(), up.detach()
+    found = [
+        torch.func.hessian(lambda g, u, f=function: f(g, u).square().sum(), argnums=(0, 1))(*pair)
+        for function in (partial(operator.forward, **operator.options), operator.exact)
+    ]
+    torch.testing.assert_close(*found)
+
+
+@needs_func
+@by_form
+@pytest.mark.parametrize("bias", [False, True])
+def test_forward_mode_through_the_gradient_of_a_gated_unit(device, form, bias):
+    """Against the derivative by backward differentiation, with tangents of all inputs, and of each alone."""
+    leaves, keywords = gated_leaves(form, 3, 4, device=device, bias=bias)
+    leaves = [values(3, 4, seed=9, dtype=torch.float64, device=device).requires_grad_(), *leaves]
+    inputs = len(leaves) - bias
+
+    def function(*arrays):
+        extra = {"bias": arrays[-1]} if bias else {}
+        made = fuseline.swiglu_backward(*arrays[:inputs], **extra, **keywords, limit=1.5, offset=1.0)
+        return made if isinstance(made, tuple) else (made,)
+
+    directions = [torch.randn_like(leaf) for leaf in leaves]
+    weights = [torch.randn_like(result) for result in function(*leaves)]
+    grads = torch.autograd.grad(function(*leaves), leaves, weights)
+    for chosen in ([True] * len(leaves), *([k == n for k in range(len(leaves))] for n in range(len(leaves)))):
+        varied = [leaf.detach() for leaf, is_varied in zip(leaves, chosen) if is_varied]
+
+        def of_varied(*arrays, chosen=chosen):
+            arrays = iter(arrays)
+            return function(*(next(arrays) if c else leaf.detach() for c, leaf in zip(chosen, leaves)))
+
+        tangents = tuple(d for d, is_varied in zip(directions, chosen) if is_varied)
+        _, results = torch.func.jvp(of_varied, tuple(varied), tangents)
+        expected = sum((g * d).sum() for g, d, c in zip(grads, directions, chosen) if c)
+        torch.testing.assert_close(sum((r * w).sum() for r, w in zip(results, weights)), expected)
+
+
 def test_third_derivatives_of_a_gated_unit_are_refused(device):
     (gate, up), _ = gated_leaves("two", 4, device=device)
     (dgate,) = torch.autograd.grad(fuseline.swiglu(gate, up).sum(), gate, create_graph=True)

@@ -40,15 +40,17 @@ def _refusal(kernel):
 
 
 def tangent(torch, adapter, kernel, inputs, context, tangents):
-    """The directional derivative of a kernel's result, for forward-mode differentiation.
+    """The directional derivative of a kernel's result, or a tuple of those of its results; for forward mode.
 
     Every operator is elementwise, so it is the sum of the inputs' tangents, each times the gradient for a result's
     gradient of ones.
 
     Args:
-        context: of the forward, with the scalars and the result's dtype.
+        context: of the forward, with the scalars, the result's dtype, and which results were wanted.
         tangents: of the inputs, None where it is 0.
     """
+    if kernel.composes_gradient:
+        return _tangents_of_gradient(adapter.call, kernel, inputs, context.scalars, tangents, context.wanted)
     if kernel.gradient is None:
         raise _refusal(kernel)
     scalars = context.scalars
@@ -69,6 +71,24 @@ def tangent(torch, adapter, kernel, inputs, context, tangents):
     if kernel.is_packed(inputs):
         total = total.unflatten(-1, (-1, 2)).sum(-1) if scalars[0] else total.unflatten(-1, (2, -1)).sum(-2)
     return total.to(result.dtype)
+
+
+def _tangents_of_gradient(call, kernel, inputs, scalars, tangents, wanted):
+    """Those of the results of a gated unit's backward kernel.
+
+    In dy the results are linear. In gate, up and bias their derivatives are dy times the second derivatives of the
+    unit, which are symmetric: so the tangents may stand where the results' gradients do in backward differentiation.
+    """
+    of_dy, *others = tangents
+    total = [None] * len(inputs)
+    if any(direction is not None for direction in others):
+        grads = [direction for direction, array in zip(others, inputs[1:]) if array is not None]
+        total = second_gradients(call, kernel, grads, inputs, scalars, [array is not None for array in inputs])
+    outputs = kernel.results(inputs, wanted)
+    if of_dy is not None:
+        for output, made in zip(outputs, as_tuple(call(kernel, (of_dy, *inputs[1:]), scalars, None, None, wanted))):
+            total[output.like] = made if total[output.like] is None else total[output.like] + made
+    return tuple(total[output.like] for output in outputs)
 
 
 def make_functions(torch, adapter):
@@ -97,6 +117,7 @@ def make_functions(torch, adapter):
             result = adapter.plain(kernel, operands, scalars, None, *arguments[taken:])
             if kernel.is_differentiable:
                 context.scalars, context.dtype = scalars, as_tuple(result)[0].dtype
+                context.wanted = arguments[taken + 1] if len(arguments) > taken else None
                 context.save_for_backward(*operands)
                 context.save_for_forward(*operands)
             return result
@@ -138,7 +159,7 @@ def make_functions(torch, adapter):
 
         @staticmethod
         def setup_context(context, inputs, output):
-            context.kernel, context.scalars = inputs[0], inputs[1][0]
+            context.kernel, (context.scalars, _, context.wanted) = inputs[:2]
             if context.kernel.is_differentiable:
                 context.dtype = as_tuple(output)[0].dtype
                 context.save_for_backward(*inputs[2:])
