@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	examples/digits.py \
 	examples/language_model.py \
 	examples/tutorial_checks.py \
+	scripts/amd-report \
 	scripts/codegen.py \
 	scripts/lib/build.sh \
 	scripts/lib/counts.sh \
@@ -16,10 +17,25 @@ EXTRA_DIST += \
 	scripts/lib/steps.sh \
 	scripts/prepare \
 	scripts/quickstart \
+	scripts/report/archive.py \
+	scripts/report/ask_torch.py \
+	scripts/report/build.sh \
+	scripts/report/c_tests.sh \
+	scripts/report/checks.py \
+	scripts/report/environment.sh \
+	scripts/report/figures.py \
+	scripts/report/main.py \
+	scripts/report/pytest_outcomes.py \
+	scripts/report/requirements.txt \
+	scripts/report/scrub.py \
+	scripts/report/steps.py \
+	scripts/report/summary.py \
 	scripts/requirements.txt \
 	scripts/test \
+	tests/played/sitecustomize.py \
 	tests/requirements.txt \
 	tests/scripts/conftest.py \
+	tests/scripts/test_amd_report.py \
 	tests/scripts/test_codegen.py \
 	tests/scripts/test_counts.py \
 	tests/scripts/test_environment.py \

@@ -1,0 +1,319 @@
+"""What a report needs of the machine: each check says what was found and, where something is missing, what to do.
+
+Nothing is collected that tells one machine from another of its kind: no serial numbers, no names.
+"""
+
+import glob
+import grp
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+
+OK, MISSING, NOTE = "ok", "missing", "note"
+
+# Where /dev, /sys, /etc and /opt are; tests have a machine of their own making there.
+_ROOT_VARIABLE = "FUSELINE_REPORT_ROOT"
+_NEEDED_BYTES = 2 << 30
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+# As configure probes: one small kernel for one target.
+_PROBE = 'extern "C" __attribute__((global)) void fuseline_probe(float *x) { *x = __builtin_fmaf(*x, *x, 1.0f); }\n'
+_PROBE_FLAGS = ("-x", "hip", "--offload-device-only", "-c", "-nogpuinc", "-nogpulib")
+
+
+class Check:
+    """Attributes: name; state, one of the three above; found, a sentence; advice, what to do where it is MISSING."""
+
+    def __init__(self, name, state, found, advice=""):
+        self.name, self.state, self.found, self.advice = name, state, found, advice
+
+    def as_json(self):
+        return {"name": self.name, "state": self.state, "found": self.found, "advice": self.advice}
+
+
+def _path(path):
+    return os.environ.get(_ROOT_VARIABLE, "") + path
+
+
+def _read(path):
+    try:
+        with open(_path(path), encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _glob(pattern):
+    return sorted(glob.glob(_path(pattern)))
+
+
+def run(command, seconds=20, **keywords):
+    """(exit status, output); a program that is not there or hangs has status None."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+            **keywords,
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"no answer within {seconds} s"
+    except OSError as error:
+        return None, str(error)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+# --- the machine ---
+
+
+def system():
+    name = re.search(r'^PRETTY_NAME="?([^"\n]*)', _read("/etc/os-release"), re.MULTILINE)
+    processor = re.search(r"^model name\s*:\s*(.*)", _read("/proc/cpuinfo"), re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*(\d+)", _read("/proc/meminfo"), re.MULTILINE)
+    parts = [name[1] if name else "unknown system", f"Linux {os.uname().release}", os.uname().machine]
+    parts += [processor[1].strip()] if processor else []
+    parts += [f"{int(memory[1]) >> 20} GiB of memory"] if memory else []
+    return Check("system", NOTE, ", ".join(parts))
+
+
+def architectures():
+    """The AMD GPUs by the kernel driver's list of compute nodes, such as ["gfx1151"]."""
+    found = []
+    for path in _glob("/sys/class/kfd/kfd/topology/nodes/*/properties"):
+        with open(path, encoding="utf-8") as file:
+            number = re.search(r"^gfx_target_version (\d+)", file.read(), re.MULTILINE)
+        if number and int(number[1]) > 0:
+            major, minor, step = int(number[1]) // 10000, int(number[1]) // 100 % 100, int(number[1]) % 100
+            found.append(f"gfx{major}{minor:x}{step:x}")
+    return found
+
+
+def cards(found):
+    if found:
+        return Check("GPU", OK, f"the driver lists {', '.join(found)}")
+    return Check(
+        "GPU",
+        MISSING,
+        "the driver lists no AMD GPU (/sys/class/kfd)",
+        "see the check of the driver; the card has to be one that the amdgpu driver computes on",
+    )
+
+
+def _group_of(path):
+    number = os.stat(path).st_gid
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
+def _join_groups(groups):
+    return f'sudo usermod -a -G {",".join(groups)} "$USER"; then log out and in again'
+
+
+def driver():
+    if not os.path.isdir(_path("/sys/module/amdgpu")):
+        return Check(
+            "driver",
+            MISSING,
+            "the kernel module amdgpu is not loaded",
+            "sudo modprobe amdgpu; if that fails, install a kernel that knows the card, or AMD's amdgpu-dkms; in a "
+            "container the host needs it",
+        )
+    version = _read("/sys/module/amdgpu/version").strip()
+    device = _path("/dev/kfd")
+    if not os.path.exists(device):
+        return Check(
+            "driver",
+            MISSING,
+            "amdgpu is loaded, but there is no /dev/kfd",
+            "the kernel was built without CONFIG_HSA_AMD, or does not compute on this card; in a container add "
+            "--device=/dev/kfd --device=/dev/dri",
+        )
+    if not os.access(device, os.R_OK | os.W_OK):
+        group = _group_of(device)
+        return Check(
+            "driver",
+            MISSING,
+            f"/dev/kfd is there, but not to be read and written by this user (its group is {group})",
+            _join_groups(sorted({group, "render", "video"} - {"root"})) + "; in a container add --group-add",
+        )
+    return Check(
+        "driver", OK, f"amdgpu{' ' + version if version else ', the kernel own'}, /dev/kfd can be read and written"
+    )
+
+
+def render_nodes():
+    nodes = _glob("/dev/dri/renderD*")
+    closed = [node for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
+    if not nodes:
+        return Check(
+            "render node", MISSING, "there is no /dev/dri/renderD*", "load amdgpu; in a container add --device=/dev/dri"
+        )
+    if len(closed) == len(nodes):
+        groups = sorted({_group_of(node) for node in closed} - {"root"}) or ["render"]
+        return Check(
+            "render node", MISSING, "no /dev/dri/renderD* can be read and written by this user", _join_groups(groups)
+        )
+    return Check("render node", OK, f"{len(nodes) - len(closed)} of {len(nodes)} can be read and written")
+
+
+def groups():
+    """Membership alone decides nothing, as a login may grant access to the devices themselves."""
+    names = []
+    for name in ("render", "video"):
+        try:
+            known = grp.getgrnam(name)
+        except KeyError:
+            continue
+        member = known.gr_gid in os.getgroups() or pwd.getpwuid(os.getuid()).pw_name in known.gr_mem
+        names.append(f"{name}: {'member' if member else 'not a member'}")
+    return Check("groups", NOTE, ", ".join(names) or "this system has neither render nor video")
+
+
+def runtime(torch):
+    """The ROCm runtime: that of PyTorch, of an installed ROCm, or of the system."""
+    version = _read("/opt/rocm/.info/version").strip()
+    found = list(torch.get("runtime") or [])
+    for pattern in ("/opt/rocm/lib/libamdhip64.so.*", "/opt/rocm-*/lib/libamdhip64.so.*", "/usr/lib*/libamdhip64.so.*"):
+        found += _glob(pattern)
+    found += _glob("/usr/lib/*/libamdhip64.so.*")
+    named = os.environ.get("FUSELINE_GPU_RUNTIME")
+    if named:
+        found.insert(0, named)
+    if not found:
+        return Check(
+            "ROCm runtime",
+            MISSING,
+            "no libamdhip64.so: not in PyTorch, /opt/rocm or the system's libraries",
+            "a PyTorch for ROCm brings one; else install ROCm, or name the file by FUSELINE_GPU_RUNTIME",
+        )
+    of_torch = " (PyTorch's own)" if torch.get("runtime") and found[0] == torch["runtime"][0] else ""
+    return Check("ROCm runtime", OK, f"{found[0]}{of_torch}{', ROCm ' + version + ' in /opt/rocm' if version else ''}")
+
+
+# --- PyTorch ---
+
+
+def ask_torch(python, environment):
+    """What scripts/report/ask_torch.py prints, as a dict; with "error" if it died."""
+    status, output = run([python, os.path.join(_HERE, "ask_torch.py")], seconds=60, env=environment)
+    lines = output.strip().splitlines()
+    try:
+        return json.loads(lines[-1])
+    except (IndexError, ValueError):
+        return {"error": f"exit status {status}: {lines[-1] if lines else 'no output'}"}
+
+
+def pytorch(python, known):
+    install = "install a PyTorch for ROCm into a Python environment, and name that: --python /path/to/its/python"
+    if known.get("version") is None:
+        return Check("PyTorch", MISSING, f"{python} has none that works: {known.get('error')}", install)
+    name = f"PyTorch {known['version']} of Python {known['python']}"
+    if known.get("hip") is None:
+        return Check("PyTorch", MISSING, f"{name} is not built for ROCm", install)
+    if not known.get("available"):
+        return Check(
+            "PyTorch",
+            MISSING,
+            f"{name}, for ROCm {known['hip']}, sees no GPU: {known.get('error') or 'is_available() is False'}",
+            "see the checks of driver and render node; HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide the card",
+        )
+    names = ", ".join(f"{device['name']} ({device['architecture']})" for device in known["devices"])
+    return Check("PyTorch", OK, f"{name}, for ROCm {known['hip']}, sees {names or 'a GPU'}")
+
+
+# --- what the build needs ---
+
+
+def _compilers():
+    if os.environ.get("HIPCC"):
+        yield os.environ["HIPCC"]
+        return
+    rocm = os.environ.get("ROCM_PATH") or _path("/opt/rocm")
+    names = ["hipcc", f"{rocm}/bin/hipcc", "amdclang++", f"{rocm}/bin/amdclang++", f"{rocm}/llvm/bin/clang++"]
+    names += [f"clang++-{version}" for version in range(29, 13, -1)] + ["clang++"]
+    yield from filter(shutil.which, names)
+
+
+def _builds(compiler, target, folder):
+    command = [*compiler.split(), *_PROBE_FLAGS, f"--offload-arch={target}", "-o", "probe.out", "probe.hip"]
+    status, _ = run(command, cwd=folder, env={**os.environ, "HIP_PLATFORM": "amd"})
+    return status == 0
+
+
+def compiler(targets):
+    """The first compiler that builds for each of the machine's targets."""
+    tried, by_target = list(_compilers()), {}
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "probe.hip"), "w", encoding="utf-8") as file:
+            file.write(_PROBE)
+        for target in sorted(set(targets)):
+            by_target[target] = next((name for name in tried if _builds(name, target, folder)), None)
+    out_of_reach = [target for target, name in by_target.items() if name is None]
+    if not by_target:
+        return Check("GPU compiler", NOTE, f"not tried, for want of a target; there is {', '.join(tried) or 'none'}")
+    if out_of_reach:
+        return Check(
+            "GPU compiler",
+            MISSING,
+            f"none builds for {', '.join(out_of_reach)}; tried: {', '.join(tried) or 'none, since none is here'}",
+            "install ROCm's compiler (hipcc), or clang, lld, clang-tools and llvm of one version, 17 or newer for "
+            "gfx1151; HIPCC names another",
+        )
+    return Check("GPU compiler", OK, ", ".join(f"{name} builds for {target}" for target, name in by_target.items()))
+
+
+def build_tools(python):
+    """The list is that of scripts/prepare."""
+    libraries = os.path.join(os.path.dirname(_HERE), "lib")
+    code = (
+        f'source "{libraries}/packages.sh"; find_missing "$1" tests; '
+        'printf "%s\\n" "${missing_names[@]}"; echo "packages ${missing_required[*]}"'
+    )
+    status, output = run(["bash", "-c", code, "bash", python], seconds=60)
+    *names, packages = output.strip().splitlines() or [""]
+    # A Python whose venv lacks ensurepip will do for the report.
+    names = [name for name in names if name and not name.startswith("Python's venv")]
+    if status != 0 or not packages.startswith("packages"):
+        return Check("build tools", NOTE, f"could not be looked for: {packages}")
+    if names:
+        wanted = " ".join(package for package in packages.split()[1:] if not package.endswith("-venv"))
+        return Check(
+            "build tools",
+            MISSING,
+            f"not here: {', '.join(names)}",
+            f"on Debian and Ubuntu: sudo apt-get install {wanted}",
+        )
+    return Check("build tools", OK, "a C and a C++ compiler, make, autotools, pkg-config and cmocka are here")
+
+
+def disk(folder):
+    free = shutil.disk_usage(folder).free
+    found = f"{free / 2**30:.1f} GiB are free where the report is made"
+    if free < _NEEDED_BYTES:
+        return Check("disk", MISSING, found, f"{_NEEDED_BYTES >> 30} GiB are needed; --work names another folder")
+    return Check("disk", OK, found)
+
+
+def all_checks(python, environment, folder, builds):
+    """([Check], what PyTorch said, the targets of the machine's GPUs).
+
+    builds: whether the library is to be built, which needs a compiler.
+    """
+    torch = ask_torch(python, environment)
+    targets = architectures()
+    if not targets:  # a container may hide the driver's list
+        named = [(device.get("architecture") or "").split(":")[0] for device in torch.get("devices", [])]
+        targets = [name for name in named if re.fullmatch(r"gfx[0-9a-f]+", name)]
+    checks = [system(), driver(), render_nodes(), groups(), cards(targets), runtime(torch), pytorch(python, torch)]
+    if builds:
+        checks += [compiler(targets), build_tools(python)]
+    checks.append(disk(folder))
+    return checks, torch, targets

@@ -1,0 +1,420 @@
+"""scripts/amd-report: checks the machine, builds, tests and measures, and writes one archive.
+
+Each step has a limit of its own, and all of them together have one; a step that overruns is stopped, one that fails is
+told with the end of its output, and the others go on.
+"""
+
+import argparse
+import glob
+import json
+import os
+import shutil
+import sys
+import time
+from datetime import date
+
+import checks
+import figures
+import steps
+import summary
+from archive import Archive
+from scrub import Scrubber
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+EPILOG = """\
+exit status:
+  0  every step was run, and passed
+  1  a step failed or was stopped, or a test failed; the archive says which
+  2  the options are wrong
+  3  nothing failed, but steps were left out, for want of what the checks name
+  4  there is no archive
+
+environment: FUSELINE_PYTHON is --python's default, CONFIGURE_OPTIONS replaces configure's options (the GPU's targets),
+FUSELINE_GPU_RUNTIME names the file of the ROCm runtime, HIPCC the compiler.
+
+The archive has no names of users and hosts, no folders outside the clone, no serial numbers; look into it before you
+send it.
+"""
+
+# Names of the steps, and how many seconds each may take at most. LEAST is kept for a step whatever came before it.
+LIMITS = {
+    "environment": 120,
+    "build": 260,
+    "info": 30,
+    "tutorial": 60,
+    "bench": 60,
+    "gpu-tests": 240,
+    "c-tests": 120,
+}
+LEAST = {"info": 5, "tutorial": 15, "bench": 15, "gpu-tests": 60, "c-tests": 30}
+PRESETS = ("tutorial", "feed-forward", "quick")
+
+# What only a GPU shows comes first, then right values, which are most.
+TEST_FILES = ("test_gpu", "test_activation_gpu", "test_values", "test_activation_values")
+GPU_TESTS = "cuda or test_gpu or test_activation_gpu"
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        prog="scripts/amd-report",
+        description="What is missing on this machine, whether fuseline is right on its AMD GPU, and how fast: in one\n"
+        "archive, in less than ten minutes, without root.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--python", help="a Python that has PyTorch for ROCm (default: FUSELINE_PYTHON, then python3); never changed"
+    )
+    parser.add_argument(
+        "--installed", action="store_true", help="test the fuseline that this Python has; build nothing"
+    )
+    parser.add_argument(
+        "--library", metavar="FILE", help="test this libfuseline.so, by the Python's fuseline; build nothing"
+    )
+    parser.add_argument(
+        "--build", metavar="FOLDER", help="run the C tests of this build tree; for --installed and --library"
+    )
+    parser.add_argument(
+        "--output", metavar="FOLDER", default=os.getcwd(), help="where the archive goes (default: here)"
+    )
+    parser.add_argument(
+        "--work", metavar="FOLDER", help="where logs and the build go (default: build-report in the clone)"
+    )
+    parser.add_argument("--limit", type=float, default=570, metavar="SECONDS", help="for all steps (default: 570)")
+    parser.add_argument("--step-limit", action="append", default=[], metavar="STEP=SECONDS", help="for one step")
+    parser.add_argument("--skip", action="append", default=[], metavar="STEP", help=f"one of {', '.join(LIMITS)}")
+    parser.add_argument("--presets", default=",".join(PRESETS), help=f"the bench's (default: {','.join(PRESETS)})")
+    parser.add_argument("--device", default="cuda", help="the device, by PyTorch's name (default: cuda, for AMD too)")
+    parser.add_argument(
+        "--tests", default=GPU_TESTS, metavar="EXPRESSION", help=f"pytest's -k (default: {GPU_TESTS!r})"
+    )
+    parser.add_argument(
+        "--test-files", default="", metavar="LIST", help="such as 'test_gpu test_values' (default: all)"
+    )
+    parser.add_argument(
+        "--c-tests", default="", metavar="LIST", help="such as 'tests/test_errors' (default: all in C alone)"
+    )
+    options = parser.parse_args(arguments)
+    options.limits = dict(LIMITS)
+    for text in options.step_limit:
+        name, _, seconds = text.partition("=")
+        if name not in LIMITS:
+            parser.error(f"--step-limit {text}: there is no step {name}; there are {', '.join(LIMITS)}")
+        try:
+            options.limits[name] = float(seconds)
+        except ValueError:
+            parser.error(f"--step-limit {text}: {seconds!r} is no number of seconds")
+    for name in options.skip:
+        if name not in LIMITS:
+            parser.error(f"--skip {name}: there is no such step; there are {', '.join(LIMITS)}")
+    options.python = options.python or os.environ.get("FUSELINE_PYTHON") or "python3"
+    python = shutil.which(options.python)
+    if python is None:
+        parser.error(f"--python: {options.python} is not a program")
+    options.python = os.path.abspath(python)  # as it is called: what a link points to may have other packages
+    if options.library:
+        options.library = os.path.abspath(options.library)
+        if not os.path.exists(options.library):
+            parser.error(f"--library: there is no {options.library}")
+    options.work = os.path.abspath(options.work or os.path.join(ROOT, "build-report"))
+    options.output = os.path.abspath(options.output)
+    options.builds = not (options.installed or options.library)
+    if options.build and options.builds:
+        parser.error("--build goes with --installed or --library")
+    return options
+
+
+class Report:
+    """The steps, in order, and what they found."""
+
+    def __init__(self, options):
+        self.options = options
+        self.start = time.monotonic()
+        self.progress = steps.Progress()
+        self.results = []
+        self.logs = os.path.join(options.work, "logs")
+        self.files = os.path.join(options.work, "files")  # JSON and pictures of the steps
+        self.venv = os.path.join(options.work, "venv")
+        self.build = os.path.abspath(options.build) if options.build else os.path.join(options.work, "build")
+        self.environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", PYTHONUNBUFFERED="1", MPLBACKEND="Agg")
+        self.environment.update(
+            MPLCONFIGDIR=self.files, HYPOTHESIS_STORAGE_DIRECTORY=os.path.join(self.files, "hypothesis")
+        )
+        if options.library:
+            self.environment["FUSELINE_LIBRARY"] = options.library
+        self.python = options.python
+        self.checks, self.torch, self.targets, self.outcomes = [], {}, [], None
+        self.interrupted = False
+
+    def left(self):
+        return self.options.limit - (time.monotonic() - self.start)
+
+    def limit_of(self, name, later):
+        kept = sum(LEAST.get(step, 0) for step in later)
+        return min(
+            self.options.limits[name.partition(":")[0]], max(self.left() - kept, LEAST.get(name.partition(":")[0], 0))
+        )
+
+    def add(self, name, title, command, later, log_name=None, needs="", environment=None, count=None):
+        """Runs one step, unless it cannot be run; returns its Result.
+
+        needs: why it cannot, or "". count: from the log to (passed, failed, skipped).
+        """
+        log = os.path.join(self.logs, (log_name or name.replace(":", "-")) + ".txt")
+        reason = needs
+        if name.partition(":")[0] in self.options.skip:
+            reason = "as --skip asks"
+        elif self.interrupted:
+            reason = "since the report was interrupted"
+        elif not reason and self.left() <= 0:
+            reason = f"since the time for the report, {steps.duration(self.options.limit)}, was over"
+        if reason:
+            result = steps.Result(name, title, steps.SKIPPED, reason)
+        else:
+            try:
+                environment = {**self.environment, **(environment or {})}
+                limit = self.limit_of(name, later)
+                result = steps.run(name, title, command, limit, log, environment, ROOT, self.progress)
+                if count:
+                    result.counts = count(log)
+                    if result.status == steps.PASSED and result.counts[0] == 0:
+                        result.status, result.reason = steps.FAILED, "no case of it passed"
+            except KeyboardInterrupt:
+                self.interrupted = True
+                result = steps.Result(name, title, steps.STOPPED, "interrupted", log=log)
+        self.results.append(result)
+        steps.tell(result, self.progress)
+        return result
+
+    # --- the steps ---
+
+    def run(self):
+        for folder in (self.logs, self.files):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.makedirs(folder)
+        self.look()
+        presets = [f"bench:{preset}" for preset in self.options.presets.split(",") if preset]
+        later = ["info", "tutorial", *["bench"] * len(presets), "gpu-tests", "c-tests"]
+        self.prepare(later)
+        self.say_what_it_is(later[1:])
+        reason = self.why_no_gpu()
+        self.add(
+            "tutorial",
+            "the tutorial's checks",
+            [self.python, "examples/tutorial_checks.py", "--device", self.options.device],
+            later[2:],
+            needs=reason,
+            count=figures.tutorial_counts,
+        )
+        for index, preset in enumerate(presets):
+            self.measure(preset, later[3 + index :], reason)
+        self.test(["c-tests"], reason)
+        self.test_c()
+
+    def look(self):
+        print("Looking at the machine", flush=True)
+        self.checks, self.torch, self.targets = checks.all_checks(
+            self.options.python, self.environment, self.options.work, self.options.builds
+        )
+        for check in self.checks:
+            print(f"  {check.state:<8} {check.name}: {check.found}")
+            if check.advice:
+                print(f"  {'':<8} what to do: {check.advice}")
+        print("\nBuilding, testing and measuring", flush=True)
+
+    def prepare(self, later):
+        command = [os.path.join(HERE, "environment.sh"), self.venv, self.options.python]
+        made = self.add("environment", "a Python environment beside the owner's", command, ["build", *later])
+        if os.path.exists(os.path.join(self.venv, "bin", "python")):
+            self.python = os.path.join(
+                self.venv, "bin", "python"
+            )  # some packages may be missing; what needs them says so
+        if not self.options.builds:
+            return
+        configure = os.environ.get("CONFIGURE_OPTIONS", "").split()
+        if not configure and self.targets:
+            configure = [f"--with-hip-targets={','.join(sorted(set(self.targets)))}", "--with-ptx=no"]
+        reason = "" if configure else "since no AMD GPU was found to build for"
+        if not reason and made.status != steps.PASSED and self.python != os.path.join(self.venv, "bin", "python"):
+            reason = "since there is no Python environment"
+        command = [os.path.join(HERE, "build.sh"), self.build, self.venv, *configure]
+        self.add(
+            "build",
+            f"the library{', for ' + ', '.join(self.targets) if self.targets else ''}",
+            command,
+            later,
+            needs=reason,
+        )
+
+    def library_is_missing(self):
+        built = next((result for result in self.results if result.name == "build"), None)
+        return "" if built is None or built.status == steps.PASSED else "since the library was not built"
+
+    def say_what_it_is(self, later):
+        # From a folder that has no "fuseline" in it, as for a user.
+        command = [self.python, "-m", "fuseline", "info", "--json"]
+        self.add("info", "python -m fuseline info", command, later, needs=self.library_is_missing())
+
+    def why_no_gpu(self):
+        reason = self.library_is_missing()
+        if not reason and self.options.device.startswith("cuda") and not self.torch.get("available"):
+            reason = "since PyTorch sees no GPU: see the checks"
+        return reason
+
+    def measure(self, name, later, reason):
+        preset = name.partition(":")[2]
+        path = os.path.join(self.files, f"bench-{preset}")
+        command = [self.python, "-m", "fuseline", "bench", "--preset", preset, "--device", self.options.device]
+        command += ["--json", path + ".json", "--plot", path + ".png"]
+        self.add(name, f"the bench, preset {preset}", command, later, needs=reason)
+
+    def test(self, later, reason):
+        path = os.path.join(self.files, "outcomes.jsonl")
+        names = self.options.test_files.split() or TEST_FILES
+        files = [f"tests/python/{name}.py" for name in names]
+        if not self.options.test_files:
+            tests = glob.glob(os.path.join(ROOT, "tests", "python", "test_*.py"))
+            files += sorted({os.path.relpath(test, ROOT) for test in tests} - set(files))
+        command = [
+            self.python,
+            "-m",
+            "pytest",
+            "-q",
+            "--color=no",
+            "--tb=short",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "pytest_outcomes",
+        ]
+        command += ["-k", self.options.tests, *files]
+        search = os.pathsep.join(filter(None, [HERE, self.environment.get("PYTHONPATH")]))
+
+        def count(log):
+            self.outcomes = figures.Outcomes(path)
+            return self.outcomes.counts
+
+        self.add(
+            "gpu-tests",
+            "the tests on the GPU (pytest)",
+            command,
+            later,
+            needs=reason,
+            environment={"PYTHONPATH": search, "FUSELINE_REPORT_OUTCOMES": path},
+            count=count,
+        )
+
+    def test_c(self):
+        reason = self.library_is_missing()
+        if not reason and not os.path.exists(os.path.join(self.build, "Makefile")):
+            reason = "since there is no build tree of an installed library; --build names one"
+        command = [os.path.join(HERE, "c_tests.sh"), self.build, *self.options.c_tests.split()]
+        self.add(
+            "c-tests",
+            "the tests in C",
+            command,
+            [],
+            needs=reason,
+            count=lambda log: figures.make_check_counts(self.build, log),
+        )
+
+    # --- what comes of them ---
+
+    def as_json(self):
+        counts = [result.counts for result in self.results if result.counts]
+        bench = {}
+        for path in sorted(glob.glob(os.path.join(self.files, "bench-*.json"))):
+            bench[os.path.basename(path)[len("bench-") : -len(".json")]] = figures.bench_cases(path)
+        return {
+            "format": 1,
+            "date": date.today().isoformat(),
+            "seconds": round(time.monotonic() - self.start, 1),
+            "commit": self.commit(),
+            "targets": self.targets,
+            "torch": self.torch,
+            "info": self.info(),
+            "checks": [check.as_json() for check in self.checks],
+            "steps": [result.as_json() for result in self.results],
+            "cases": dict(zip(("passed", "failed", "skipped"), map(sum, zip(*counts)) if counts else (0, 0, 0))),
+            "failed_tests": self.outcomes.failed if self.outcomes else [],
+            "unfinished_test": self.outcomes.unfinished if self.outcomes else None,
+            "skipped_tests": self.outcomes.reasons if self.outcomes else {},
+            "tutorial": figures.tutorial_times(bench.get("tutorial", [])),
+            "bench": bench,
+        }
+
+    def info(self):
+        result = next((result for result in self.results if result.name == "info"), None)
+        if result is None or result.status != steps.PASSED:
+            return None
+        try:
+            return json.loads("\n".join(steps.end_of(result.log, 1)))
+        except ValueError:
+            return None
+
+    def commit(self):
+        """The clone's; None for an unpacked tarball, which may lie in another project's."""
+        environment = {**self.environment, "GIT_CEILING_DIRECTORIES": os.path.dirname(ROOT)}
+        status, output = checks.run(["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], env=environment)
+        return output.strip() if status == 0 else None
+
+    def write(self):
+        """Writes the archive; returns (its path, the summary)."""
+        folders = {self.options.output: "[output]", self.options.work: "[work]", ROOT: "[fuseline]"}
+        folders = {path: text for path, text in folders.items() if len(path) > 1}
+        folders.update({os.path.realpath(path): text for path, text in list(folders.items())})
+        archive = Archive(Scrubber(folders))
+        report = self.as_json()
+        shown = archive.scrubbed(summary.text(report))
+        archive.add_text("summary.txt", shown)
+        archive.add_json("report.json", report)
+        for path in sorted(glob.glob(os.path.join(self.logs, "*.txt"))):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                archive.add_text(f"logs/{os.path.basename(path)}", file.read())
+        for path in sorted(glob.glob(os.path.join(self.files, "*.png"))):
+            archive.add_picture(f"pictures/{os.path.basename(path)}", path)
+        targets = "-".join(sorted(set(self.targets))) or "no-gpu"
+        name = f"fuseline-report-{targets}-{report['date']}"
+        os.makedirs(self.options.output, exist_ok=True)
+        path = os.path.join(self.options.output, name + ".tar.gz")
+        archive.write(path, name)
+        for member in archive.left_out:
+            print(f"Left out of the archive, since a name could not be taken out of it: {member}")
+        return path, shown
+
+    def exit_status(self):
+        statuses = {result.status for result in self.results}
+        if statuses & {steps.FAILED, steps.STOPPED} or any(
+            result.counts and result.counts[1] for result in self.results
+        ):
+            return 1
+        return 3 if steps.SKIPPED in statuses else 0
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    report = Report(options)
+    try:
+        os.makedirs(options.work, exist_ok=True)
+        report.run()
+    except KeyboardInterrupt:
+        report.interrupted = True
+    except OSError as error:
+        print(f"scripts/amd-report: {error}", file=sys.stderr)
+        return 4
+    try:
+        path, shown = report.write()
+    except OSError as error:
+        print(f"scripts/amd-report: the archive could not be written: {error}", file=sys.stderr)
+        return 4
+    print(
+        f"\n{shown}\nThe archive: {path}\n"
+        "Please send it with a new issue on the project's tracker: docs/amd.md says how it is used."
+    )
+    return report.exit_status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

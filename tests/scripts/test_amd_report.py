@@ -1,0 +1,485 @@
+"""scripts/amd-report: from end to end on a machine that is played (tests/played), and its parts."""
+
+import getpass
+import io
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tarfile
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+fuseline = pytest.importorskip("fuseline")
+
+PARTS = "archive", "checks", "figures", "main", "scrub", "steps", "summary"
+
+
+@pytest.fixture
+def part(root, monkeypatch):
+    """Imports scripts/report/NAME.py."""
+    monkeypatch.syspath_prepend(os.path.join(root, "scripts", "report"))
+    for name in PARTS:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield __import__
+    for name in PARTS:
+        sys.modules.pop(name, None)
+
+
+# --- the machine ---
+
+NODE = "cpu_cores_count 0\nunique_id 11223344556677889900\ngfx_target_version {}\n"
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A folder that stands for / in the checks: a Radeon 8060S whose devices everybody may use."""
+    folder = tmp_path / "machine"
+    for path, text in {
+        "etc/os-release": 'NAME=Ubuntu\nPRETTY_NAME="Ubuntu 24.04.1 LTS"\n',
+        "proc/cpuinfo": "processor: 0\nmodel name\t: AMD RYZEN AI MAX+ 395\n",
+        "proc/meminfo": "MemTotal:       131072000 kB\n",
+        "sys/module/amdgpu/version": "6.16.6\n",
+        "sys/class/kfd/kfd/topology/nodes/0/properties": NODE.format(0),
+        "sys/class/kfd/kfd/topology/nodes/1/properties": NODE.format(110501),
+        "dev/kfd": "",
+        "dev/dri/renderD128": "",
+        "opt/rocm/.info/version": "7.0.1-17\n",
+        "opt/rocm/lib/libamdhip64.so.7": "",
+    }.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.setenv("FUSELINE_REPORT_ROOT", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(110501, "gfx1151"), (90010, "gfx90a"), (90402, "gfx942"), (100306, "gfx1036")]
+)
+def test_the_card_is_named(part, machine, number, name):
+    (machine / "sys/class/kfd/kfd/topology/nodes/1/properties").write_text(NODE.format(number))
+    assert part("checks").architectures() == [name]
+
+
+def test_a_machine_that_has_all(part, machine):
+    checks = part("checks")
+    assert "Ubuntu 24.04.1 LTS" in checks.system().found and "AMD RYZEN AI MAX+ 395" in checks.system().found
+    assert [check().state for check in (checks.driver, checks.render_nodes)] == ["ok", "ok"]
+    assert checks.cards(checks.architectures()).state == "ok"
+    assert "ROCm 7.0.1-17" in checks.runtime({"runtime": ["/x/torch/lib/libamdhip64.so"]}).found
+
+
+def no_module(machine):
+    os.remove(machine / "sys/module/amdgpu/version")
+    os.rmdir(machine / "sys/module/amdgpu")
+
+
+def no_kfd(machine):
+    os.remove(machine / "dev/kfd")
+
+
+def no_render_node(machine):
+    os.remove(machine / "dev/dri/renderD128")
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "words"),
+    [
+        (no_module, "driver", ("amdgpu is not loaded", "modprobe amdgpu")),
+        (no_kfd, "driver", ("no /dev/kfd", "--device=/dev/kfd")),
+        (no_render_node, "render_nodes", ("no /dev/dri/renderD", "--device=/dev/dri")),
+    ],
+)
+def test_what_is_missing_is_named_with_what_to_do(part, machine, change, check, words):
+    change(machine)
+    found = getattr(part("checks"), check)()
+    assert found.state == "missing"
+    assert all(word in found.found + found.advice for word in words), found.as_json()
+
+
+def test_devices_that_the_user_may_not_open(part, machine, monkeypatch):
+    checks = part("checks")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    for found in (checks.driver(), checks.render_nodes()):
+        assert found.state == "missing" and "by this user" in found.found
+        assert "usermod -a -G" in found.advice and "render" in found.advice
+
+
+def test_no_card_and_no_runtime(part, machine, monkeypatch):
+    checks = part("checks")
+    assert checks.cards([]).state == "missing"
+    (machine / "opt/rocm/lib/libamdhip64.so.7").unlink()
+    monkeypatch.delenv("FUSELINE_GPU_RUNTIME", raising=False)
+    found = checks.runtime({})
+    assert found.state == "missing" and "libamdhip64.so" in found.found and "FUSELINE_GPU_RUNTIME" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"python": "3.12.3", "error": "ModuleNotFoundError: No module named 'torch'"}, "none that works"),
+        ({"python": "3.12.3", "version": "2.13.0+cpu", "hip": None}, "is not built for ROCm"),
+        ({"python": "3.12.3", "version": "2.9.1+rocm7.0", "hip": "7.0", "available": False}, "sees no GPU"),
+    ],
+)
+def test_pytorch_that_will_not_do(part, known, words):
+    found = part("checks").pytorch("/some/python", known)
+    assert found.state == "missing" and words in found.found and found.advice
+
+
+def test_pytorch_is_asked(part):
+    known = part("checks").ask_torch(sys.executable, dict(os.environ))
+    assert known["version"] == torch.__version__ and known["hip"] == torch.version.hip
+    assert "exit status" in part("checks").ask_torch("/bin/false", dict(os.environ))["error"]
+
+
+COMPILER = """#!/bin/sh
+case "$*" in *--offload-arch=gfx1151*) exit 1 ;; esac
+"""
+
+
+def test_compiler_that_does_not_know_the_card(part, tmp_path, monkeypatch):
+    compiler = tmp_path / "hipcc"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    monkeypatch.setenv("HIPCC", str(compiler))
+    checks = part("checks")
+    assert checks.compiler(["gfx1100"]).state == "ok"
+    found = checks.compiler(["gfx1100", "gfx1151"])
+    assert found.state == "missing" and "none builds for gfx1151" in found.found and "hipcc" in found.advice
+
+
+def test_a_full_disk(part, tmp_path, monkeypatch):
+    checks = part("checks")
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 1 << 30}))
+    found = checks.disk(tmp_path)
+    assert found.state == "missing" and "1.0 GiB" in found.found
+
+
+# --- names ---
+
+# What logs may say of a machine, its user and others: (text, what may be left of it).
+TELLING = [
+    ("error in {home}/torch/lib/x.py", "error in [home]/torch/lib/x.py"),
+    ("/home/somebody/src and /Users/somebody", "/home/[user]/src and /Users/[user]"),
+    ("/tmp/pytest-of-planteduser/0 by PlantedUser", "/tmp/pytest-of-[user]/0 by [user]"),
+    ("on planted-host-7.lan: up", "on [host].lan: up"),
+    ("GPU-8a2f00c1d2e3f405 is device 0", "[number] is device 0"),
+    ("uuid 0f8fad5b-d9cb-469f-a165-70867728950e", "uuid [number]"),
+    ("Serial Number: PCB0123-456", "Serial Number: [number]"),
+    ("unique_id = 11223344556677889900", "unique_id = [number]"),
+    ("link/ether 52:54:00:12:34:56", "link/ether [address]"),
+    ("from 192.168.1.17 and 10.0.0.5", "from [address] and [address]"),
+    ("mail planted.user@example.org", "mail [address]"),
+]
+# What is not to be touched.
+TELLING_NOTHING = "gfx 10.3.0, numpy 2.4.6, memcpy@GLIBC_2.14, hipcc 5.2.21153, 0x52F, float32, 127.0.0.1, us, root"
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    home = tmp_path / "homes" / "planteduser"
+    home.mkdir(parents=True)
+    for name, value in {"USER": "planteduser", "LOGNAME": "planteduser", "HOSTNAME": "planted-host-7.lan"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.mark.parametrize(("text", "left"), TELLING)
+def test_what_tells_who_and_where_is_taken_out(part, planted, text, left):
+    text = text.format(home=planted)
+    scrubber = part("scrub").Scrubber()
+    assert scrubber.finds_in(text.encode())
+    assert scrubber.text(text) in (left, left.replace("[host].lan", "[host]"))
+    assert not scrubber.finds_in(scrubber.text(text).encode())
+
+
+def test_what_tells_nothing_stays(part, planted):
+    assert part("scrub").Scrubber().text(TELLING_NOTHING) == TELLING_NOTHING
+
+
+def test_folders_and_short_names(part, planted, monkeypatch):
+    monkeypatch.setenv("USER", "us")
+    scrubber = part("scrub").Scrubber({"/opt/x/clone": "[fuseline]"})
+    assert scrubber.text("/opt/x/clone/lib of us, status") == "[fuseline]/lib of [user], status"
+    assert scrubber.text("/opt/x/clone2") == "/opt/x/clone2"
+    assert scrubber.value({"us": [1, "by us"]}) == {"us": [1, "by [user]"]}
+
+
+def chunk(kind, data):
+    return len(data).to_bytes(4, "big") + kind + data + b"\0\0\0\0"
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_members_that_still_name_somebody_are_left_out(part, planted, tmp_path):
+    archive = part("archive").Archive(part("scrub").Scrubber())
+    files = {
+        "good.png": PNG + chunk(b"IDAT", b"us planteduser"),
+        "bad.png": PNG + chunk(b"tEXt", b"by planteduser"),
+        "no.png": b"text",
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        archive.add_picture(name, tmp_path / name)
+    assert list(archive.members) == ["good.png"] and archive.left_out == ["bad.png", "no.png"]
+
+
+def test_archive_tells_nothing_by_itself(part, tmp_path, planted):
+    archive = part("archive").Archive(part("scrub").Scrubber())
+    archive.add_text("a.txt", "x")
+    archive.write(str(tmp_path / "a.tar.gz"), "folder")
+    with tarfile.open(tmp_path / "a.tar.gz") as found:
+        (member,) = found.getmembers()
+    assert (member.name, member.uname, member.gname, member.uid, member.mtime) == ("folder/a.txt", "", "", 0, 0)
+    assert b"planteduser" not in (tmp_path / "a.tar.gz").read_bytes()
+
+
+def test_long_logs_keep_both_ends(part):
+    text = part("archive").shorten("A" + "x" * 500_000 + "Z")
+    assert text[0] == "A" and text[-1] == "Z" and len(text) < 300_000 and "left out" in text
+
+
+# --- steps ---
+
+
+@pytest.fixture
+def run_step(part, tmp_path):
+    steps = part("steps")
+
+    def run(command, limit=20):
+        log = str(tmp_path / "step.txt")
+        result = steps.run("name", "title", command, limit, log, dict(os.environ), tmp_path, steps.Progress())
+        return result, pathlib.Path(log).read_text()
+
+    return run
+
+
+def test_step_that_passes_and_one_that_fails(run_step):
+    result, log = run_step(["sh", "-c", "echo out; echo err >&2"])
+    assert (result.status, log) == ("passed", "out\nerr\n")
+    result, _ = run_step(["sh", "-c", "exit 7"])
+    assert (result.status, result.reason) == ("failed", "exit status 7")
+    result, _ = run_step(["sh", "-c", "kill -SEGV $$"])
+    assert (result.status, result.reason) == ("failed", "killed by SIGSEGV")
+    result, _ = run_step(["/no/such/program"])
+    assert result.status == "failed" and "could not be started" in result.reason
+
+
+def is_alive(number):
+    try:
+        with open(f"/proc/{number}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_step_that_overruns_is_ended_with_what_it_started(run_step, part, monkeypatch):
+    steps = part("steps")
+    monkeypatch.setattr(steps, "_GRACE", tuple((number, 0.3) for number, _ in steps._GRACE))
+    start = time.monotonic()
+    result, log = run_step(["sh", "-c", "trap '' INT TERM; sleep 100 & echo $!; wait; sleep 100"], limit=1)
+    assert result.status == "stopped" and "after 1 s, its limit" in result.reason
+    assert time.monotonic() - start < 10
+    assert not is_alive(int(log))
+
+
+OUTCOMES = """{"test": "a"}
+{"test": "a", "outcome": "passed", "seconds": 1, "message": ""}
+{"test": "a", "outcome": "failed", "seconds": 1, "message": "at its end"}
+{"test": "b", "outcome": "skipped", "seconds": 1, "message": "Skipped: needs two GPUs"}
+{"test": "c", "outcome": "passed", "seconds": 1, "message": ""}
+{"test": "d"}
+{"test": "d", "out"""
+
+
+def test_outcomes_of_a_run_that_died(part, tmp_path):
+    (tmp_path / "outcomes").write_text(OUTCOMES)
+    found = part("figures").Outcomes(tmp_path / "outcomes")
+    assert found.counts == (1, 1, 1)
+    assert found.unfinished == "d"
+    assert found.failed == [{"test": "a", "message": "at its end"}]
+    assert found.reasons == {"needs two GPUs": 1}
+    assert part("figures").Outcomes(tmp_path / "none").counts == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--step-limit", "x=1"], ["--step-limit", "info=x"], ["--skip", "x"], ["--library", "/no"], ["--build", "/no"]],
+)
+def test_wrong_options(part, arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        part("main").parse(arguments)
+    assert stopped.value.code == 2
+    assert arguments[0] in capsys.readouterr().err
+
+
+# --- from end to end ---
+
+# In the bench's place.
+BENCH = """
+import json
+names = dict(zip(arguments, arguments[1:]))
+case = {"op": "swish", "direction": "training", "dtype": "float32", "shape": [67108864], "device": "cpu", "us": 6000.0,
+        "gbps": 223.7, "of_copy": 0.97, "against": {"eager": 2.5}}
+json.dump([case], open(names["--json"], "w"))
+open(names["--plot"], "wb").write(b"\\x89PNG\\r\\n\\x1a\\n")
+"""
+
+
+@pytest.fixture
+def report(root, tmp_path, machine, planted):
+    """Runs scripts/amd-report on the machine; returns (the process, {member of its archive: bytes})."""
+
+    def run(*options, steps=None, **environment):
+        bench = tmp_path / "bench.py"
+        bench.write_text(BENCH)
+        steps = (
+            {**(steps or {}), "fuseline bench": {"run": str(bench)}} if "fuseline bench" not in (steps or {}) else steps
+        )
+        search = [os.path.join(root, "tests", "played"), os.environ.get("PYTHONPATH")]
+        command = [
+            os.path.join(root, "scripts", "amd-report"),
+            "--python",
+            sys.executable,
+            "--installed",
+            "--device",
+            "cpu",
+        ]
+        command += [
+            "--work",
+            str(tmp_path / "work"),
+            "--output",
+            str(tmp_path / "output"),
+            "--presets",
+            "tutorial",
+            *options,
+        ]
+        variables = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, search)),
+            "FUSELINE_PLAYED_STEPS": json.dumps(steps),
+            "FUSELINE_STANDIN": standin_folder(root),
+            **environment,
+        }
+        done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+        members = {}
+        for path in (tmp_path / "output").glob("*.tar.gz"):
+            with tarfile.open(fileobj=io.BytesIO(path.read_bytes())) as archive:
+                for member in archive.getmembers():
+                    members[member.name.partition("/")[2]] = archive.extractfile(member).read()
+        assert members, done.stdout + done.stderr
+        return done, members
+
+    return run
+
+
+def standin_folder(root):
+    return os.environ.get("FUSELINE_STANDIN") or os.path.join(root, "build", "tests", "standin")
+
+
+@pytest.fixture
+def build_tree(root):
+    folder = os.path.dirname(os.path.dirname(standin_folder(root)))
+    if not os.path.exists(os.path.join(standin_folder(root), "libamdhip64.so")):
+        pytest.skip("make check has built no stand-in runtime")
+    if "gfx1151" not in fuseline.info()["gpu"]["targets"]:
+        pytest.skip("fuseline is built without code for gfx1151")
+    return folder
+
+
+def names_somebody(data):
+    """Whether a member names what was planted, or who runs this test, and where."""
+    text = data.decode("utf-8", "replace").lower()
+    names = ["planted", "somebody", "11223344556677889900", "8a2f00c1d2e3f405", "/homes/"]
+    names += [name for name in (socket.gethostname(), getpass.getuser()) if len(name) >= 5]
+    return [name for name in names if name.lower() in text]
+
+
+def test_a_report_of_a_played_radeon(report, build_tree):
+    tests = "gfx1151 and table and (test_tutorial_numbers or test_derivative_at_zero)"
+    done, members = report(
+        "--build", build_tree, "--c-tests", "tests/test_errors", "--tests", tests, "--test-files", "test_values"
+    )
+    shown = done.stdout + done.stderr
+    assert done.returncode == 0, shown
+    logs = {
+        f"logs/{name}.txt" for name in ("environment", "info", "tutorial", "bench-tutorial", "gpu-tests", "c-tests")
+    }
+    assert set(members) == {"summary.txt", "report.json", "pictures/bench-tutorial.png", *logs}
+    assert members["pictures/bench-tutorial.png"].startswith(PNG)
+    for name, data in members.items():
+        assert not names_somebody(data), name
+
+    found = json.loads(members["report.json"])
+    cases = {step["name"]: step["cases"] for step in found["steps"]}
+    assert cases["tutorial"] == {"passed": 11, "failed": 0, "skipped": 0}
+    said = members["logs/gpu-tests.txt"].decode()
+    assert f"{cases['gpu-tests']['passed']} passed" in said and cases["gpu-tests"]["passed"] > 1
+    assert f"{cases['c-tests']['passed']} passed, 0 failed" in members["logs/c-tests.txt"].decode()
+    total = {kind: sum(counted[kind] for counted in cases.values() if counted) for kind in found["cases"]}
+    assert found["cases"] == total
+    assert {"index": 0, "kind": "rocm", "architecture": "gfx1151", "supported": True} in found["info"]["gpu"]["devices"]
+    assert all(check["state"] != "missing" for check in found["checks"] if check["name"] != "disk"), found["checks"]
+
+    summary = members["summary.txt"].decode()
+    assert f"{total['passed']} passed, 0 failed, {total['skipped']} skipped" in summary
+    assert "Played Radeon, gfx1151" in summary and "ROCm 7.0.1" in summary
+    lines = [" ".join(line.split()) for line in summary.splitlines()]
+    assert "the tutorial, on a Radeon 8060S (gfx1151) 14.52 ms 6.88 ms 2.11x" in lines
+    assert "this card, 67.1M elements 15.00 ms 6.00 ms 2.50x" in lines
+    assert any("swish training float32 67108864" in line and line.endswith("6000.0 223.7 97.0%") for line in lines)
+    assert summary.strip() in done.stdout
+
+
+def test_a_report_where_much_goes_wrong(report, machine, planted):
+    no_kfd(machine)
+    telling = "\n".join(text.format(home=planted) for text, _ in TELLING)
+    done, members = report(
+        "--step-limit",
+        "bench=1",
+        "--tests",
+        "test_nothing_has_this_name",
+        "--test-files",
+        "test_tensor",
+        steps={
+            "tutorial_checks.py": {"print": f"  a   DIFFERS\n{telling}\nthe last words", "exit": 3},
+            "fuseline bench": {"sleep": 60},
+        },
+        FUSELINE_STANDIN="/nonexistent",
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = json.loads(members["report.json"])
+    steps = {step["name"]: step for step in found["steps"]}
+    statuses = {name: step["status"] for name, step in steps.items()}
+    assert statuses["tutorial"] == "failed" and steps["tutorial"]["reason"] == "exit status 3"
+    assert steps["tutorial"]["cases"]["failed"] == 1 and found["cases"]["failed"] == 1
+    assert statuses["bench:tutorial"] == "stopped" and "after 1 s, its limit" in steps["bench:tutorial"]["reason"]
+    assert statuses["gpu-tests"] == "failed"  # nothing was run, which is no success
+    assert statuses["c-tests"] == "skipped" and "no build tree" in steps["c-tests"]["reason"]
+    assert statuses["environment"] == "passed"
+    assert "    | the last words" in done.stdout
+    missing = {check["name"]: check for check in found["checks"] if check["state"] == "missing"}
+    assert (
+        "no /dev/kfd" in missing["driver"]["found"] and missing["driver"]["advice"] in members["summary.txt"].decode()
+    )
+    assert (
+        "[home]" in members["logs/tutorial.txt"].decode() and "the last words" in members["logs/tutorial.txt"].decode()
+    )
+    for name, data in members.items():
+        assert not names_somebody(data), name
+
+
+def test_without_time_everything_is_left_out_and_said(report, machine):
+    done, members = report("--limit", "0")
+    assert done.returncode == 3
+    found = json.loads(members["report.json"])
+    assert {step["status"] for step in found["steps"]} == {"skipped"}
+    assert all("was over" in step["reason"] or "no build tree" in step["reason"] for step in found["steps"])
