@@ -61,7 +61,7 @@ standin_made = $(standin_kernels) $(standin_probe) $(standin_objects) $(standin_
 CLEANFILES += $(standin_libraries) $(standin_made) $(standin_made:%=%.d)
 
 if HAVE_CMOCKA
-GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_standin \
+GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_on_gpu tests/test_standin \
 	tests/test_column_sum_on_standin tests/test_double_backward_on_standin tests/test_gated_on_standin \
 	tests/test_variants_on_standin
 check_PROGRAMS += $(GPU_TESTS)
@@ -75,6 +75,10 @@ tests_test_geometry_LDADD = $(tests_internal_libs)
 tests_test_gpu_loader_CPPFLAGS = $(tests_cppflags)
 tests_test_gpu_loader_CFLAGS = $(tests_cflags)
 tests_test_gpu_loader_LDADD = $(tests_libs) -lpthread
+
+tests_test_on_gpu_CPPFLAGS = $(tests_cppflags)
+tests_test_on_gpu_CFLAGS = $(tests_cflags)
+tests_test_on_gpu_LDADD = $(tests_libs)
 
 tests_test_standin_CPPFLAGS = $(tests_cppflags)
 tests_test_standin_CFLAGS = $(tests_cflags)

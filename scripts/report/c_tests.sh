@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# C tests in a build tree. The last line counts their cases.
+# C tests in a build tree, that on the GPU first. The last line counts their cases.
 #
-#     scripts/report/c_tests.sh BUILD [TEST...]         tests: such as tests/test_errors; all that need no C++ if none is named
+#     scripts/report/c_tests.sh BUILD [TEST...]         tests: such as tests/test_errors; if none is named, all but those on stand-ins
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -12,7 +12,7 @@ shift
 tests=$*
 if [[ -z $tests ]]; then
     # shellcheck disable=SC2016 # make's variable, not the shell's
-    tests=$(printf 'include Makefile\nshow:\n\t@echo $(C_TESTS)\n' | make -s -C "$build" -f - show)
+    tests=$(printf 'include Makefile\nshow:\n\t@echo $(filter tests/test_on_gpu,$(GPU_TESTS)) $(C_TESTS)\n' | make -s -C "$build" -f - show)
 fi
 if [[ -z $tests ]]; then
     echo "The build tree has no C tests: cmocka was missing when it was configured."
@@ -20,7 +20,13 @@ if [[ -z $tests ]]; then
 fi
 find "$build" -name '*.trs' -delete
 status=0
-make -C "$build" -j"$(nproc)" check-TESTS TESTS="$tests" >"$build/report-check.log" 2>&1 || status=$?
+make -C "$build" -j"$(nproc)" check-TESTS TESTS="$tests" 2>&1 | tee "$build/report-check.log" || status=$?
 count_make_check "$build" "$status" "$build/report-check.log"
+# What it ran on, and the errors that it measured.
+if [[ -r $build/tests/test_on_gpu.log && " $tests " == *" tests/test_on_gpu "* ]]; then
+    printf '\ntests/test_on_gpu\n'
+    grep '^#' "$build/tests/test_on_gpu.log" || true
+    echo
+fi
 print_counts
 counts_are_good

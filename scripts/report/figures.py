@@ -60,6 +60,12 @@ def make_check_counts(build, log):
     return tuple(map(int, done.stdout.split()))
 
 
+def device_of_c_tests(log):
+    """What tests/test_on_gpu says of it; None if it was not run, or found none."""
+    found = re.search(r"^# on (the first device of .*)", _read(log), re.MULTILINE)
+    return found[1] if found else None
+
+
 def bench_cases(path):
     """The list of cases that the bench wrote, or [] where there is none."""
     try:

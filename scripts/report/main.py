@@ -311,12 +311,17 @@ class Report:
         if not reason and not os.path.exists(os.path.join(self.build, "Makefile")):
             reason = "since there is no build tree of an installed library; --build names one"
         command = [os.path.join(HERE, "c_tests.sh"), self.build, *self.options.c_tests.split()]
+        # PyTorch's own runtime, where there may be no other.
+        environment, runtimes = {}, self.torch.get("runtime")
+        if runtimes and "FUSELINE_GPU_RUNTIME" not in os.environ:
+            environment["FUSELINE_GPU_RUNTIME"] = runtimes[0]
         self.add(
             "c-tests",
             "the tests in C",
             command,
             [],
             needs=reason,
+            environment=environment,
             count=lambda log: figures.make_check_counts(self.build, log),
         )
 
@@ -341,6 +346,7 @@ class Report:
             "failed_tests": self.outcomes.failed if self.outcomes else [],
             "unfinished_test": self.outcomes.unfinished if self.outcomes else None,
             "skipped_tests": self.outcomes.reasons if self.outcomes else {},
+            "c_tests_ran_on": figures.device_of_c_tests(os.path.join(self.logs, "c-tests.txt")),
             "tutorial": figures.tutorial_times(bench.get("tutorial", [])),
             "bench": bench,
         }

@@ -32,6 +32,7 @@ def _steps(report):
             yield f"  {'':<8} {step['reason']}"
     total = report["cases"]
     yield ""
+    yield f"  The test on the GPU in C, tests/test_on_gpu: {report['c_tests_ran_on'] or 'not on any device'}"
     yield f"  {total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped"
 
 

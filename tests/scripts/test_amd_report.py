@@ -406,7 +406,14 @@ def names_somebody(data):
 def test_a_report_of_a_played_radeon(report, build_tree):
     tests = "gfx1151 and table and (test_tutorial_numbers or test_derivative_at_zero)"
     done, members = report(
-        "--build", build_tree, "--c-tests", "tests/test_errors", "--tests", tests, "--test-files", "test_values"
+        "--build",
+        build_tree,
+        "--c-tests",
+        "tests/test_errors tests/test_on_gpu",
+        "--tests",
+        tests,
+        "--test-files",
+        "test_values",
     )
     shown = done.stdout + done.stderr
     assert done.returncode == 0, shown
@@ -428,6 +435,9 @@ def test_a_report_of_a_played_radeon(report, build_tree):
     assert found["cases"] == total
     assert {"index": 0, "kind": "rocm", "architecture": "gfx1151", "supported": True} in found["info"]["gpu"]["devices"]
     assert all(check["state"] != "missing" for check in found["checks"] if check["name"] != "disk"), found["checks"]
+
+    assert found["c_tests_ran_on"] == "the first device of the stand-in runtime"
+    assert "# swish float32: forward" in members["logs/c-tests.txt"].decode()
 
     summary = members["summary.txt"].decode()
     assert f"{total['passed']} passed, 0 failed, {total['skipped']} skipped" in summary

@@ -170,3 +170,35 @@ int hipPeekAtLastError(void)
 {
     return last_error;
 }
+
+/* What a program that has no framework calls: memory, copies, and waiting for all that is queued. */
+int hipMalloc(void **memory, size_t size);
+int hipMalloc(void **memory, size_t size)
+{
+    *memory = standin_allocate(current, size, 0);
+    return failed(*memory != NULL ? 0 : STANDIN_INVALID_VALUE);
+}
+
+int hipFree(void *memory);
+int hipFree(void *memory)
+{
+    standin_wait(NULL);
+    standin_release(memory);
+    return 0;
+}
+
+int hipDeviceSynchronize(void);
+int hipDeviceSynchronize(void)
+{
+    standin_wait(NULL);
+    return 0;
+}
+
+int hipMemcpy(void *to, const void *from, size_t size, int kind);
+int hipMemcpy(void *to, const void *from, size_t size, int kind)
+{
+    (void)kind;
+    standin_copy(standin_default_stream(current), to, from, size);
+    standin_wait(standin_default_stream(current));
+    return 0;
+}
