@@ -93,22 +93,18 @@ def tutorial_times(cases):
     """[{"elements", "fused_ms", "eager_ms", "ratio"}] of the preset's training steps; the rival may be missing."""
     found = []
     for case in cases:
-        speedup = next((value for name, value in (case.get("against") or {}).items() if _is_eager(name)), None)
-        fused = case["us"] / 1e3
+        if case.get("direction") != "step":
+            continue
+        speedup, fused = (case.get("against") or {}).get("eager"), case["us"] / 1e3
         found.append(
             {
                 "elements": elements_of(case),
-                "direction": case.get("direction"),
                 "fused_ms": fused,
                 "eager_ms": fused * speedup if speedup else None,
                 "ratio": speedup,
             }
         )
     return found
-
-
-def _is_eager(name):
-    return "eager" in name or name.replace(" ", "") == "x*sigmoid(x)"
 
 
 def _read(path):

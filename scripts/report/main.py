@@ -44,12 +44,13 @@ LIMITS = {
     "build": 260,
     "info": 30,
     "tutorial": 60,
-    "bench": 60,
-    "gpu-tests": 240,
+    "bench": 75,
+    "gpu-tests": 200,
     "c-tests": 120,
 }
 LEAST = {"info": 5, "tutorial": 15, "bench": 15, "gpu-tests": 60, "c-tests": 30}
-PRESETS = ("tutorial", "feed-forward", "quick")
+PRESETS = ("tutorial", "quick", "feed-forward")
+PLOTTED = "quick"  # its pictures take further measurements
 
 # What only a GPU shows comes first, then right values, which are most.
 TEST_FILES = ("test_gpu", "test_activation_gpu", "test_values", "test_activation_values")
@@ -86,6 +87,9 @@ def parse(arguments):
     parser.add_argument("--step-limit", action="append", default=[], metavar="STEP=SECONDS", help="for one step")
     parser.add_argument("--skip", action="append", default=[], metavar="STEP", help=f"one of {', '.join(LIMITS)}")
     parser.add_argument("--presets", default=",".join(PRESETS), help=f"the bench's (default: {','.join(PRESETS)})")
+    parser.add_argument(
+        "--bench-options", default="", metavar="LIST", help="further ones of it, such as --bench-options=--runs=10"
+    )
     parser.add_argument("--device", default="cuda", help="the device, by PyTorch's name (default: cuda, for AMD too)")
     parser.add_argument(
         "--tests", default=GPU_TESTS, metavar="EXPRESSION", help=f"pytest's -k (default: {GPU_TESTS!r})"
@@ -267,7 +271,11 @@ class Report:
         preset = name.partition(":")[2]
         path = os.path.join(self.files, f"bench-{preset}")
         command = [self.python, "-m", "fuseline", "bench", "--preset", preset, "--device", self.options.device]
-        command += ["--json", path + ".json", "--plot", path + ".png"]
+        if preset != "quick":  # which has chosen its rivals; others take a compiler minutes
+            command += ["--against", "eager,builtin"]
+        command += ["--json", path + ".json"]
+        command += ["--plot", path] if preset == PLOTTED or len(self.options.presets.split(",")) == 1 else []
+        command += self.options.bench_options.split()
         self.add(name, f"the bench, preset {preset}", command, later, needs=reason)
 
     def test(self, later, reason):

@@ -327,10 +327,10 @@ def test_wrong_options(part, arguments, capsys):
 BENCH = """
 import json
 names = dict(zip(arguments, arguments[1:]))
-case = {"op": "swish", "direction": "training", "dtype": "float32", "shape": [67108864], "device": "cpu", "us": 6000.0,
+case = {"op": "swish", "direction": "step", "dtype": "float32", "shape": [67108864], "device": "cpu", "us": 6000.0,
         "gbps": 223.7, "of_copy": 0.97, "against": {"eager": 2.5}}
 json.dump([case], open(names["--json"], "w"))
-open(names["--plot"], "wb").write(b"\\x89PNG\\r\\n\\x1a\\n")
+open(names["--plot"] + "-roofline.png", "wb").write(b"\\x89PNG\\r\\n\\x1a\\n")
 """
 
 
@@ -420,8 +420,8 @@ def test_a_report_of_a_played_radeon(report, build_tree):
     logs = {
         f"logs/{name}.txt" for name in ("environment", "info", "tutorial", "bench-tutorial", "gpu-tests", "c-tests")
     }
-    assert set(members) == {"summary.txt", "report.json", "pictures/bench-tutorial.png", *logs}
-    assert members["pictures/bench-tutorial.png"].startswith(PNG)
+    assert set(members) == {"summary.txt", "report.json", "pictures/bench-tutorial-roofline.png", *logs}
+    assert members["pictures/bench-tutorial-roofline.png"].startswith(PNG)
     for name, data in members.items():
         assert not names_somebody(data), name
 
@@ -445,7 +445,7 @@ def test_a_report_of_a_played_radeon(report, build_tree):
     lines = [" ".join(line.split()) for line in summary.splitlines()]
     assert "the tutorial, on a Radeon 8060S (gfx1151) 14.52 ms 6.88 ms 2.11x" in lines
     assert "this card, 67.1M elements 15.00 ms 6.00 ms 2.50x" in lines
-    assert any("swish training float32 67108864" in line and line.endswith("6000.0 223.7 97.0%") for line in lines)
+    assert any("swish step float32 67108864" in line and line.endswith("6000.0 223.7 97.0%") for line in lines)
     assert summary.strip() in done.stdout
 
 
