@@ -52,8 +52,10 @@ LEAST = {"info": 5, "tutorial": 15, "bench": 15, "gpu-tests": 60, "c-tests": 30}
 PRESETS = ("tutorial", "quick", "feed-forward")
 PLOTTED = "quick"  # its pictures take further measurements
 
-# What only a GPU shows comes first, then right values, which are most.
-TEST_FILES = ("test_gpu", "test_activation_gpu", "test_values", "test_activation_values")
+# In this order, since time may run out: what only a GPU shows, right values, layouts, gradients; what compiles is last.
+FIRST_TESTS = ("test_gpu", "test_activation_gpu", "test_values", "test_activation_values", "test_layouts", "test_torch")
+FIRST_TESTS += ("test_activation_forms", "test_activation_gradients")
+LAST_TESTS = ("test_compile",)
 GPU_TESTS = "cuda or test_gpu or test_activation_gpu"
 
 
@@ -280,11 +282,12 @@ class Report:
 
     def test(self, later, reason):
         path = os.path.join(self.files, "outcomes.jsonl")
-        names = self.options.test_files.split() or TEST_FILES
+        names = self.options.test_files.split()
+        if not names:
+            paths = glob.glob(os.path.join(ROOT, "tests", "python", "test_*.py"))
+            others = {os.path.basename(path)[: -len(".py")] for path in paths} - {*FIRST_TESTS, *LAST_TESTS}
+            names = [*FIRST_TESTS, *sorted(others), *LAST_TESTS]
         files = [f"tests/python/{name}.py" for name in names]
-        if not self.options.test_files:
-            tests = glob.glob(os.path.join(ROOT, "tests", "python", "test_*.py"))
-            files += sorted({os.path.relpath(test, ROOT) for test in tests} - set(files))
         command = [
             self.python,
             "-m",

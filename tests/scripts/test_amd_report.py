@@ -232,6 +232,13 @@ def test_members_that_still_name_somebody_are_left_out(part, planted, tmp_path):
     assert list(archive.members) == ["good.png"] and archive.left_out == ["bad.png", "no.png"]
 
 
+def test_json_is_scrubbed_in_its_values(part, planted, monkeypatch):
+    monkeypatch.setenv("USER", "us")
+    archive = part("archive").Archive(part("scrub").Scrubber())
+    archive.add_json("a.json", {"us": 1.5, "log": [f"{planted}/x of us"]})
+    assert json.loads(archive.members["a.json"]) == {"us": 1.5, "log": ["[home]/x of [user]"]}
+
+
 def test_archive_tells_nothing_by_itself(part, tmp_path, planted):
     archive = part("archive").Archive(part("scrub").Scrubber())
     archive.add_text("a.txt", "x")
@@ -308,6 +315,13 @@ def test_outcomes_of_a_run_that_died(part, tmp_path):
     assert found.failed == [{"test": "a", "message": "at its end"}]
     assert found.reasons == {"needs two GPUs": 1}
     assert part("figures").Outcomes(tmp_path / "none").counts == (0, 0, 0)
+
+
+def test_every_test_file_is_named_once(part, root):
+    main = part("main")
+    names = {path.stem for path in pathlib.Path(root, "tests", "python").glob("test_*.py")}
+    listed = [*main.FIRST_TESTS, *main.LAST_TESTS]
+    assert len(set(listed)) == len(listed) and set(listed) <= names
 
 
 @pytest.mark.parametrize(
