@@ -37,7 +37,7 @@ class Outcomes:
             test = found["test"]
             if "outcome" not in found:
                 started = test
-            elif outcomes.get(test) != "failed":  # a test may pass and its clearing up fail
+            else:  # the last one counts: a test may pass and its clearing up fail
                 outcomes[test], messages[test] = found["outcome"], found["message"]
         self.unfinished = started if started is not None and started not in outcomes else None
         kinds = list(outcomes.values())
