@@ -1,6 +1,7 @@
 # The operators, one line each. Their headers, kernels and GPU modules follow from the names.
 OPERATOR_SOURCES = \
 	lib/operators/column_sum.c \
+	lib/operators/copy.c \
 	lib/operators/geglu.c \
 	lib/operators/geglu_tanh.c \
 	lib/operators/gelu.c \

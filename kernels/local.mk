@@ -10,12 +10,12 @@ gpu_sources = $(OPERATORS:%=kernels/%.hip)
 EXTRA_DIST += kernels/device.h kernels/elementwise.h kernels/host.h kernels/codegen-limits.txt $(gpu_sources)
 
 if GPU_CODE
-# The result of a reduction is of its operand's dtype.
+# Operators whose results are of their operands' dtype have no others.
 same_dtypes = float16 bfloat16 float32 float64
 mixed_dtypes = float16_float32 bfloat16_float32 float32_float16 float32_bfloat16
-REDUCTIONS = column_sum
+UNMIXED = column_sum copy
 gpu_modules = $(foreach operator,$(OPERATORS),$(same_dtypes:%=kernels/$(operator)-%)) \
-	$(foreach operator,$(filter-out $(REDUCTIONS),$(OPERATORS)),$(mixed_dtypes:%=kernels/$(operator)-%))
+	$(foreach operator,$(filter-out $(UNMIXED),$(OPERATORS)),$(mixed_dtypes:%=kernels/$(operator)-%))
 hip_generic = $(filter %-generic,$(HIP_TARGETS))
 hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb)) $(if $(hip_generic),$(gpu_modules:%=%.hipfb_6))
 # PTX for newer capabilities than the first differs by one instruction, which rounds to bfloat16.

@@ -55,6 +55,7 @@ if HAVE_CMOCKA
 C_TESTS = \
 	tests/test_column_sum \
 	tests/test_convert \
+	tests/test_copy \
 	tests/test_double_backward \
 	tests/test_errors \
 	tests/test_exchange \
@@ -71,6 +72,10 @@ TESTS += $(C_TESTS)
 tests_test_column_sum_CPPFLAGS = $(tests_cppflags)
 tests_test_column_sum_CFLAGS = $(tests_cflags)
 tests_test_column_sum_LDADD = $(tests_internal_libs)
+
+tests_test_copy_CPPFLAGS = $(tests_cppflags)
+tests_test_copy_CFLAGS = $(tests_cflags)
+tests_test_copy_LDADD = $(tests_internal_libs)
 
 tests_test_convert_CPPFLAGS = $(tests_cppflags)
 tests_test_convert_CFLAGS = $(tests_cflags)

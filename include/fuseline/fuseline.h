@@ -8,6 +8,7 @@
 #define FUSELINE_FUSELINE_H
 
 #include <fuseline/column_sum.h>
+#include <fuseline/copy.h>
 #include <fuseline/geglu.h>
 #include <fuseline/geglu_tanh.h>
 #include <fuseline/gelu.h>

@@ -1,6 +1,8 @@
 /* Every operator's formula, at the precision that FL_PRECISION asks for. An activation comes before the units that use it. */
 #include "exp2.h"
 
+#include "copy.h"
+
 #include "gelu.h"
 #include "gelu_tanh.h"
 #include "relu.h"

@@ -189,6 +189,18 @@ def _gated(function, scalars=(), family=None):
 
 COLUMN_SUM = Kernel("column_sum", "column_sum", (Input("x"),), (), (Output("sum", 0, COLUMNS),))
 
+# The ruler, by how many tensors are read and written: what other kernels are measured by.
+COPIES = {
+    (reads, writes): Kernel(
+        f"copy_{reads}_{writes}",
+        "copy",
+        tuple(Input(name) for name in "abc"[:reads]),
+        (),
+        tuple(Output(name, like=0) for name in "yz"[:writes]),
+    )
+    for reads, writes in ((1, 1), (2, 1), (3, 2))
+}
+
 KERNELS = {
     kernel.name: kernel
     for kernels in (
@@ -200,6 +212,7 @@ KERNELS = {
         _gated("geglu"),
         _gated("geglu", family="geglu_tanh"),
         _gated("reglu"),
+        COPIES.values(),
         (COLUMN_SUM,),
     )
     for kernel in kernels
