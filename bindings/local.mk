@@ -27,17 +27,28 @@ python_operators = \
 	bindings/python/fuseline/operators/_gated.py \
 	$(foreach operator,$(OPERATORS),$(patsubst $(srcdir)/%,%, \
 	    $(wildcard $(srcdir)/bindings/python/fuseline/operators/$(operator).py)))
+python_bench = \
+	bindings/python/fuseline/bench/__init__.py \
+	bindings/python/fuseline/bench/_cases.py \
+	bindings/python/fuseline/bench/_machine.py \
+	bindings/python/fuseline/bench/_operators.py \
+	bindings/python/fuseline/bench/_plot.py \
+	bindings/python/fuseline/bench/_report.py \
+	bindings/python/fuseline/bench/_run.py \
+	bindings/python/fuseline/bench/_timing.py
 python_torch = \
 	bindings/python/fuseline/torch/__init__.py \
 	bindings/python/fuseline/torch/_expression.py \
 	bindings/python/fuseline/torch/_formulas.py \
 	bindings/python/fuseline/torch/_replace.py \
 	bindings/python/fuseline/torch/nn.py
-EXTRA_DIST += $(python_package) $(python_operators) $(python_torch) bindings/python/fuseline/_config.py.in
+EXTRA_DIST += $(python_package) $(python_bench) $(python_operators) $(python_torch) bindings/python/fuseline/_config.py.in
 
 if PYTHON_PACKAGE
 fuselinepythondir = $(pythondir)/fuseline
 fuselinepython_PYTHON = $(python_package)
+fuselinebenchdir = $(pythondir)/fuseline/bench
+nodist_fuselinebench_PYTHON = $(python_bench)
 fuselineoperatorsdir = $(pythondir)/fuseline/operators
 # (nodist, since automake loses the pattern in its own list of what to distribute; EXTRA_DIST has these files.)
 nodist_fuselineoperators_PYTHON = $(python_operators)

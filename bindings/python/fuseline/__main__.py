@@ -1,9 +1,9 @@
-"""``python -m fuseline info [--json]``: what the library is and what it finds on this machine."""
+"""``python -m fuseline``: ``info`` tells what the library is and finds on this machine, ``bench`` measures it."""
 
 import argparse
 import sys
 
-from . import _info_text, info
+from . import _info_text, bench, info
 
 
 def _lines(known):
@@ -23,11 +23,18 @@ def _lines(known):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m fuseline", description=__doc__.split(": ", 1)[1])
+    parser = argparse.ArgumentParser(prog="python -m fuseline", description="Looks at fuseline on this machine.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     shown = commands.add_parser("info", help="print what the library is and what it finds on this machine")
     shown.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    measured = commands.add_parser("bench", help="measure the operators by a copy and by their rivals")
+    bench.add_arguments(measured)
     chosen = parser.parse_args(arguments)
+    if chosen.command == "bench":
+        try:
+            return bench.run(chosen)
+        except bench.UsageError as error:
+            measured.error(str(error))
     if chosen.json:
         print(_info_text())
     else:

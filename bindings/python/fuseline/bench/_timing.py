@@ -1,0 +1,126 @@
+"""How long calls take: many short series of calls, the ways that are compared by turns, all in one process."""
+
+import statistics
+import time
+from typing import NamedTuple
+
+
+class Effort(NamedTuple):
+    """How much is spent on a case.
+
+    Attributes:
+        runs: timed series of each way.
+        seconds: what a series should last at least, so that the clock and the gap before its first call do not count.
+        calls: the most calls in a series.
+        warm_up: calls before the first series.
+    """
+
+    runs: int
+    seconds: float
+    calls: int
+    warm_up: int
+
+
+GPU_EFFORT = Effort(runs=50, seconds=1e-3, calls=200, warm_up=5)
+CPU_EFFORT = Effort(runs=50, seconds=5e-4, calls=200, warm_up=3)
+
+
+class HostTimer:
+    """By the host's clock, for devices that are done when a call returns."""
+
+    name = "host clock"
+
+    def series(self, function, calls):
+        """Calls a function of the call's number; returns a function that tells the seconds."""
+        start = time.perf_counter()
+        for call in range(calls):
+            function(call)
+        taken = time.perf_counter() - start
+        return lambda: taken
+
+    def wait(self):
+        pass
+
+
+class EventTimer:
+    """By events on the device's stream.
+
+    Nothing waits for the device between the series: it always has work queued, so that an event's time is the time of
+    the device's work, or the host's where the device works faster than the host can call.
+    """
+
+    name = "device events"
+
+    def __init__(self, torch, device):
+        self._torch = torch
+        self._device = device
+
+    def series(self, function, calls):
+        start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for call in range(calls):
+            function(call)
+        end.record()
+        return lambda: start.elapsed_time(end) / 1e3
+
+    def wait(self):
+        self._torch.cuda.synchronize(self._device)
+
+
+class Times(NamedTuple):
+    """Microseconds of one call, over all runs."""
+
+    us: float
+    p20: float
+    p80: float
+    runs: int
+    calls: int
+
+
+def summary(values, calls):
+    """Times from the microseconds of one call in each series."""
+    fifths = statistics.quantiles(values, n=5, method="inclusive") if len(values) > 1 else values * 4
+    return Times(statistics.median(values), fifths[0], fifths[-1], len(values), calls)
+
+
+class _Way:
+    """One of the functions that are compared, and where it is in the rotation of its tensors."""
+
+    def __init__(self, sets):
+        self._sets = sets
+        self._next = 0
+        self.calls = 1
+        self.taken = []
+
+    def __call__(self, call):
+        """Calls the function on the tensors that it has not used for longest."""
+        function = self._sets[self._next]
+        self._next = (self._next + 1) % len(self._sets)
+        function()
+
+
+def measure(ways, timer, effort, on_run=lambda share: None):
+    """Times of each way.
+
+    Args:
+        ways: {name: functions without arguments, the same on different tensors}; each call takes the next one.
+        on_run: is told how much is done, from 0 to 1.
+    """
+    ways = {name: _Way(sets) for name, sets in ways.items()}
+    for way in ways.values():
+        timer.series(way, effort.warm_up)
+        timer.wait()
+        few = max(1, effort.warm_up)
+        taken = timer.series(way, few)
+        timer.wait()
+        one = max(taken() / few, 1e-9)
+        way.calls = max(1, min(effort.calls, round(effort.seconds / one)))
+    names = list(ways)
+    for run in range(effort.runs):
+        first = run % len(names)
+        for name in names[first:] + names[:first]:  # each comes after each other one, and none always first
+            way = ways[name]
+            way.taken.append(timer.series(way, way.calls))
+        on_run((run + 1) / effort.runs)
+    timer.wait()
+    return {name: summary([taken() / way.calls * 1e6 for taken in way.taken], way.calls) for name, way in ways.items()}
