@@ -175,6 +175,7 @@ EXTRA_DIST += \
 	tests/python/test_activation_gpu.py \
 	tests/python/test_activation_gradients.py \
 	tests/python/test_activation_values.py \
+	tests/python/test_bench.py \
 	tests/python/test_builtin.py \
 	tests/python/test_cli.py \
 	tests/python/test_compile.py \
