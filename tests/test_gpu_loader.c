@@ -124,6 +124,18 @@ static fuseline_status forward_on(int device)
     return fuseline_swish_forward(&x, 1.0, NULL, &y);
 }
 
+/* What the parent's child makes of a call: 0 if all is as it should be. */
+static int in_child(int (*check)(void))
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(check());
+    assert_true(child > 0);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
 static void test_launch_gets_everything(void **state)
 {
     (void)state;
@@ -241,11 +253,26 @@ static void test_device_index_beyond_the_last(void **state)
     assert_refused(forward_on(2), FUSELINE_ERROR_DEVICE, "device 2"); /* as counted when the runtime was found */
 }
 
+/* The same words again in a child: where there was no device, no fork has broken one. */
+static int no_device_in_child(void)
+{
+    return forward_on(0) != FUSELINE_ERROR_DEVICE || strstr(fuseline_last_error(), "0 device") == NULL;
+}
+
 static void test_no_device(void **state)
 {
+    char text[8192];
     (void)state;
     standin->devices = 0;
-    assert_refused(forward_on(0), FUSELINE_ERROR_DEVICE, vendor->label, "0 device");
+    for (int again = 0; again < 2; again++)
+        assert_refused(forward_on(0), FUSELINE_ERROR_DEVICE, vendor->label, library, "0 device");
+    assert_int_equal(standin->count[STANDIN_INIT], 1);
+    assert_int_equal(last_error(), 0);
+    assert_int_equal(in_child(no_device_in_child), 0);
+    assert_in_range(fuseline_info(text, sizeof text), 1, sizeof text - 1);
+    if (vendor == &hip) /* this system's own HIP runtime, if there is one, would be named first */
+        assert_non_null(strstr(text, library));
+    assert_non_null(strstr(text, "\"error\": null, \"devices\": []"));
 }
 
 /* J1, J9, J11, J12: the device's architecture, the built ones and the option; other devices go on working. */
@@ -397,9 +424,9 @@ static void test_stale_error_is_not_ours(void **state)
 static void test_failed_initialisation(void **state)
 {
     (void)state;
-    standin->fail[STANDIN_INIT] = 100;
+    standin->fail[STANDIN_INIT] = 2;
     for (int again = 0; again < 2; again++)
-        assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "initialising", vendor->label, "(100)", vendor->library);
+        assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "initialising", vendor->label, "(2)", vendor->library);
     standin->fail[STANDIN_INIT] = 0;
     assert_ok(forward_on(0));
 }
@@ -426,18 +453,6 @@ static void test_threads_load_once(void **state)
     assert_int_equal(standin->count[STANDIN_INIT], 1);
     assert_int_equal(standin->count[STANDIN_LOAD], 2); /* once per device */
     assert_int_equal(standin->count[STANDIN_LAUNCH], 800);
-}
-
-/* What the parent's child makes of a call: 0 if all is as it should be. */
-static int in_child(int (*check)(void))
-{
-    int status;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(check());
-    assert_true(child > 0);
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
 static int gpu_refused_cpu_works(void)

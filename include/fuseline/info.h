@@ -22,7 +22,7 @@ FUSELINE_API const char *fuseline_version(void);
 /*
  * One JSON object, in UTF-8: `version`; `operators`, a list of names; `cpu` with `variant` ("base", "avx2", "avx512") and `threads`;
  * `gpu` with `targets` (the embedded code: "gfx1151", "ptx_75", "sm_90", ...), `runtime` (path of the GPU runtime in use,
- * or null), `error` (why there is no runtime, or null) and `devices`, a list of objects with `index`, `kind` ("rocm" or "cuda"),
+ * rather of one that has devices, or null), `error` (why there is no runtime, or null) and `devices`, a list of objects with `index`, `kind` ("rocm" or "cuda"),
  * `architecture`, `supported` (code for it is embedded). Looks for the GPU runtime as the first GPU call would.
  *
  * Out:     buffer, `size` bytes, filled with as much as fits and always NUL-terminated; may be NULL when size is 0

@@ -30,12 +30,14 @@ void fl_gpu_info(struct fl_text *text)
     char buffer[2048] = "", last_error[1024];
     struct fl_text errors = {buffer, sizeof buffer, 0};
     const char *path = NULL;
-    int devices = 0;
+    int devices = 0, has_devices = 0;
 
     snprintf(last_error, sizeof last_error, "%s", fuseline_last_error());
     for (int k = 0; k < 2; k++) {
         if (fl_runtime_get(vendors[k], &runtimes[k]) == FUSELINE_OK) {
-            path = path == NULL ? runtimes[k]->path : path;
+            if (path == NULL || (runtimes[k]->device_count > 0 && !has_devices))
+                path = runtimes[k]->path; /* rather of one that has devices */
+            has_devices |= runtimes[k]->device_count > 0;
         } else {
             fl_text_add(&errors, "%s%s", errors.length != 0 ? "; " : "", fuseline_last_error());
             runtimes[k] = NULL;

@@ -49,11 +49,33 @@ fuseline_status fl_runtime_fail(const struct fl_runtime *runtime, int error, con
                    error, runtime->path, lasting ? "; earlier work on the device may have caused it" : "");
 }
 
+/* hipErrorNoDevice, CUDA_ERROR_NO_DEVICE. */
+#define NO_DEVICE 100
+
+/*
+ * Initialises the runtime and counts its devices. Where there are none both calls fail: CUDA's first, with that reason; ROCm's
+ * first with hipErrorInvalidDevice, which may mean anything, so that its second tells. That is a count of 0 and no error.
+ */
+static fuseline_status count_devices(struct fl_runtime *runtime)
+{
+    int count = 0, initialised = runtime->functions.init(0), counted = runtime->functions.device_count(&count);
+    runtime->device_count = 0;
+    if (initialised == NO_DEVICE || counted == NO_DEVICE) {
+        fl_runtime_forget_error(runtime);
+        return FUSELINE_OK;
+    }
+    if (initialised != 0)
+        return fl_runtime_fail(runtime, initialised, "initialising the %s runtime", runtime->vendor->label);
+    if (counted != 0)
+        return fl_runtime_fail(runtime, counted, "counting the %s devices", runtime->vendor->label);
+    runtime->device_count = count;
+    return FUSELINE_OK;
+}
+
 /* Finds, loads and initialises. Under the lock. */
 static fuseline_status start(struct fl_runtime *runtime)
 {
     static int watching;
-    int error;
 
     FL_TRY(fl_find_library(runtime->vendor, &runtime->handle));
     FL_TRY(fl_find_functions(runtime->vendor, runtime->handle, &runtime->functions, &runtime->path));
@@ -62,10 +84,7 @@ static fuseline_status start(struct fl_runtime *runtime)
         return fl_fail(FUSELINE_ERROR_MEMORY, "out of memory");
     watching = 1;
     started = 1;
-    if ((error = runtime->functions.init(0)) != 0)
-        return fl_runtime_fail(runtime, error, "initialising the %s runtime", runtime->vendor->label);
-    if ((error = runtime->functions.device_count(&runtime->device_count)) != 0)
-        return fl_runtime_fail(runtime, error, "counting the %s devices", runtime->vendor->label);
+    FL_TRY(count_devices(runtime));
     runtime->devices = calloc((size_t)runtime->device_count + 1, sizeof *runtime->devices);
     if (runtime->devices == NULL)
         return fl_fail(FUSELINE_ERROR_MEMORY, "out of memory");
@@ -80,11 +99,12 @@ fuseline_status fl_runtime_get(const struct fl_vendor *vendor, struct fl_runtime
     fuseline_status status = FUSELINE_OK;
 
     *result = runtime;
-    if (__builtin_expect(atomic_load_explicit(&forked, memory_order_relaxed), 0))
+    int is_ready = atomic_load_explicit(&ready[vendor->kind], memory_order_acquire);
+    if (__builtin_expect(atomic_load_explicit(&forked, memory_order_relaxed), 0) && !(is_ready && runtime->device_count == 0))
         return fl_fail(FUSELINE_ERROR_RUNTIME,
                        "the GPU was used before this process was forked, and no GPU runtime survives a fork; "
                        "use the GPU only after forking, or start the process by spawning it");
-    if (__builtin_expect(atomic_load_explicit(&ready[vendor->kind], memory_order_acquire), 1))
+    if (__builtin_expect(is_ready, 1))
         return FUSELINE_OK;
     pthread_mutex_lock(&fl_gpu_lock);
     if (!ready[vendor->kind]) {

@@ -29,14 +29,15 @@ int cuInit(unsigned flags);
 int cuInit(unsigned flags)
 {
     int error = module_called(STANDIN_INIT);
-    return error != 0 ? error : flags != 0 ? STANDIN_INVALID_VALUE : 0;
+    return error != 0 ? error : standin.devices == 0 ? STANDIN_NO_DEVICE : flags != 0 ? STANDIN_INVALID_VALUE : 0;
 }
 
 int cuDeviceGetCount(int *count);
 int cuDeviceGetCount(int *count)
 {
+    int error = module_called(STANDIN_DEVICE_COUNT);
     *count = standin.devices;
-    return module_called(STANDIN_DEVICE_COUNT);
+    return error != 0 || standin.devices > 0 ? error : STANDIN_NOT_INITIALIZED;
 }
 
 int cuDeviceGet(int *handle, int device);

@@ -24,15 +24,19 @@ static int failed(int error)
     return error;
 }
 
+/* Without a device every call fails, each with an error of another name: so do AMD's own runtimes, old and new. */
 static int called(enum standin_call call)
 {
-    return failed(module_called(call));
+    int error = module_called(call);
+    return failed(error != 0 || standin.devices > 0 ? error : STANDIN_NO_DEVICE);
 }
 
 int hipInit(unsigned flags);
 int hipInit(unsigned flags)
 {
     int error = called(STANDIN_INIT);
+    if (error == STANDIN_NO_DEVICE)
+        return failed(STANDIN_INVALID_DEVICE);
     return error != 0 ? error : flags != 0 ? failed(STANDIN_INVALID_VALUE) : 0;
 }
 
@@ -137,6 +141,8 @@ const char *hipGetErrorName(int error)
     switch (error) {
     case STANDIN_INVALID_VALUE:
         return "hipErrorInvalidValue";
+    case STANDIN_NO_DEVICE:
+        return "hipErrorNoDevice";
     case STANDIN_INVALID_DEVICE:
         return "hipErrorInvalidDevice";
     case STANDIN_INVALID_IMAGE:

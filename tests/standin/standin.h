@@ -66,6 +66,8 @@ struct standin {
 
 /* The errors that it gives by itself. */
 #define STANDIN_INVALID_VALUE       1
+#define STANDIN_NOT_INITIALIZED     3
+#define STANDIN_NO_DEVICE           100
 #define STANDIN_INVALID_DEVICE      101
 #define STANDIN_INVALID_IMAGE       200
 #define STANDIN_NO_BINARY           209
