@@ -35,11 +35,12 @@ $(standin_objects): tests/standin/%.o: tests/standin/%.c Makefile
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(tests_cppflags) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC \
 	    -MD -MP -MF $@.d -c -o $@ $<
 
-standin_link = $(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -lm -lpthread $(LIBS)
+# The sonames are those of the vendors' own libraries; the files are called as in PyTorch's wheels, without the number.
+standin_link = $(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -lm -lpthread $(LIBS) -Wl,-soname,
 tests/standin/libamdhip64.so: $(standin_common) $(standin_hip) $(standin_kernels) $(standin_probe)
-	$(standin_link)
+	$(standin_link)libamdhip64.so.7
 tests/standin/libcuda.so: $(standin_common) $(standin_cuda) $(standin_kernels) $(standin_probe)
-	$(standin_link)
+	$(standin_link)libcuda.so.1
 
 # The same probe as the library under test has its code: for the first target of each kind.
 standin_probes =

@@ -2,9 +2,12 @@
  * The GPU side on stand-ins for the vendors' runtimes (tests/standin): which one is used, what it is asked, and what becomes of its
  * errors. Each test runs in a process of its own, since a runtime once found stays.
  */
+#include <config.h>
+
 #include "testing.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -513,6 +516,110 @@ static void test_two_copies_are_refused(void **state)
     assert_int_equal(of_second->count[STANDIN_LAUNCH], 1);
 }
 
+/* J14, F18: a framework that is imported later may bring a copy of its own. Until somebody says whose tensors come, none run. */
+static void test_copy_that_comes_later_is_refused(void **state)
+{
+    const char *other = copy_of_standin(temporary_folder(), vendor->library);
+    (void)state;
+    assert_ok(forward_on(0));
+    struct standin *of_other = open_standin(other);
+    for (int again = 0; again < 2; again++)
+        assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "2 copies", vendor->label, library, other, "FUSELINE_GPU_RUNTIME");
+    assert_refused(fuseline_set_gpu_runtime(other), FUSELINE_ERROR_RUNTIME, other, library);
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "2 copies");
+    assert_int_equal(setenv("FUSELINE_GPU_RUNTIME", other, 1), 0);
+    assert_refused(forward_on(0), FUSELINE_ERROR_RUNTIME, "FUSELINE_GPU_RUNTIME", other, library, "in use already");
+    assert_int_equal(unsetenv("FUSELINE_GPU_RUNTIME"), 0);
+    assert_ok(fuseline_set_gpu_runtime(library));
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 2);
+    assert_int_equal(of_other->count[STANDIN_INIT], 0);
+}
+
+/* Whoever has named one is not asked again. */
+static void test_copy_that_comes_later_than_a_name(void **state)
+{
+    const char *named = copy_of_standin(temporary_folder(), vendor->library);
+    (void)state;
+    assert_int_equal(setenv("FUSELINE_GPU_RUNTIME", named, 1), 0);
+    assert_ok(forward_on(0));
+    open_standin(copy_of_standin(temporary_folder(), vendor->library));
+    assert_ok(forward_on(0));
+    assert_int_equal(open_standin(named)->count[STANDIN_LAUNCH], 2);
+}
+
+/* Libraries of other names that come later, as a framework's do, change nothing. */
+static void test_other_libraries_that_come_later(void **state)
+{
+    (void)state;
+    assert_ok(forward_on(0));
+    open_standin(copy_of_standin(temporary_folder(), "libtorch_hip.so"));
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->count[STANDIN_INIT], 1);
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 2);
+}
+
+static int count_copies(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(int *)data += strstr(info->dlpi_name, vendor->library) != NULL;
+    return 0;
+}
+
+static int copies_in_process(void)
+{
+    int count = 0;
+    dl_iterate_phdr(count_copies, &count);
+    return count;
+}
+
+/* N6: a call on the CPU opens nothing, nor does an empty one on a GPU. */
+static void test_nothing_is_opened_before_it_is_needed(void **state)
+{
+    float in[3] = {0}, out[3];
+    DLTensor x = tensor_of(in, FLOAT32, 1, DIMS(3), NULL), y = tensor_of(out, FLOAT32, 1, DIMS(3), NULL);
+    DLTensor none = device_tensor(0, 0, 1, DIMS(0), NULL);
+    (void)state;
+    assert_ok(fuseline_swish_forward(&x, 1.0, NULL, &y));
+    assert_ok(fuseline_swish_forward(&none, 1.0, NULL, &none));
+    assert_int_equal(copies_in_process(), 0);
+    assert_ok(forward_on(0));
+    assert_int_equal(copies_in_process(), 1);
+}
+
+/*
+ * J14, J18: the copy of a framework's wheel is used where the system has one, too, and a newer one: that is never opened. The copy's
+ * soname is none by which the system's would be found, or else ld.so might take the one for the other.
+ */
+static void use_copy_of_wheel(const char *file)
+{
+    char text[8192], command[2400];
+    const char *path = copy_of_standin(temporary_folder(), file);
+    snprintf(command, sizeof command, "LC_ALL=C sed -i 's/%s\\.so\\.[0-9]/%s.so.0/' '%s'",
+             vendor == &hip ? "libamdhip64" : "libcuda", vendor == &hip ? "libamdhip64" : "libcuda", path);
+    assert_int_equal(system(command), 0);
+    struct standin *of_wheel = open_standin(path);
+    assert_ok(forward_on(0));
+    assert_int_equal(of_wheel->count[STANDIN_LAUNCH], 1);
+    assert_int_equal(copies_in_process(), 1);
+    assert_in_range(fuseline_info(text, sizeof text), 1, sizeof text - 1);
+    assert_non_null(strstr(text, path));
+}
+
+/* As PyTorch's wheels have it: no number in the file's name, and the soname that it always had. */
+static void test_wheel_with_stripped_file_name(void **state)
+{
+    (void)state;
+    use_copy_of_wheel(vendor->library);
+}
+
+/* As in the ROCm SDK's wheels: a numbered file in a folder of their own. */
+static void test_wheel_with_numbered_file_name(void **state)
+{
+    (void)state;
+    use_copy_of_wheel(vendor == &hip ? "libamdhip64.so.6" : "libcuda.so.1");
+}
+
 static void test_environment_is_preferred_to_hint(void **state)
 {
     const char *hinted = copy_of_standin(temporary_folder(), vendor->library);
@@ -572,6 +679,16 @@ static void test_system_runtime_newest_first(void **state)
     assert_non_null(strstr(text, vendor->sonames[0]));
 }
 
+/* The newest that can be opened: older ones are tried after newer ones that cannot. */
+static void test_system_runtime_is_older(void **state)
+{
+    char text[8192];
+    (void)state;
+    assert_ok(forward_on(0));
+    assert_in_range(fuseline_info(text, sizeof text), 1, sizeof text - 1);
+    assert_non_null(strstr(text, vendor->sonames[2]));
+}
+
 /* Nothing that can be opened: files on the library path that are no libraries hide those of the system. */
 static void test_no_runtime(void **state)
 {
@@ -581,7 +698,7 @@ static void test_no_runtime(void **state)
 }
 
 /* How a test wants its process to begin. */
-enum start { LOADED, EMPTY, ON_LIBRARY_PATH, HIDDEN };
+enum start { LOADED, EMPTY, ON_LIBRARY_PATH, OLDER_ON_LIBRARY_PATH, HIDDEN };
 
 static const struct scenario {
     const char *name;
@@ -609,11 +726,18 @@ static const struct scenario {
     {"test_fork", test_fork, LOADED, NULL},
     {"test_info", test_info, LOADED, NULL},
     {"test_two_copies_are_refused", test_two_copies_are_refused, EMPTY, NULL},
+    {"test_copy_that_comes_later_is_refused", test_copy_that_comes_later_is_refused, LOADED, NULL},
+    {"test_copy_that_comes_later_than_a_name", test_copy_that_comes_later_than_a_name, EMPTY, NULL},
+    {"test_other_libraries_that_come_later", test_other_libraries_that_come_later, LOADED, NULL},
+    {"test_nothing_is_opened_before_it_is_needed", test_nothing_is_opened_before_it_is_needed, ON_LIBRARY_PATH, NULL},
+    {"test_wheel_with_stripped_file_name", test_wheel_with_stripped_file_name, ON_LIBRARY_PATH, NULL},
+    {"test_wheel_with_numbered_file_name", test_wheel_with_numbered_file_name, ON_LIBRARY_PATH, NULL},
     {"test_environment_is_preferred_to_hint", test_environment_is_preferred_to_hint, EMPTY, NULL},
     {"test_hint_comes_before_first_use", test_hint_comes_before_first_use, LOADED, NULL},
     {"test_named_file_cannot_be_opened", test_named_file_cannot_be_opened, LOADED, NULL},
     {"test_other_vendor_is_passed_over", test_other_vendor_is_passed_over, LOADED, NULL},
     {"test_system_runtime_newest_first", test_system_runtime_newest_first, ON_LIBRARY_PATH, NULL},
+    {"test_system_runtime_is_older", test_system_runtime_is_older, OLDER_ON_LIBRARY_PATH, &hip},
     {"test_no_runtime", test_no_runtime, HIDDEN, NULL},
 };
 
@@ -642,13 +766,13 @@ static void start_process(const struct scenario *scenario)
 {
     unsetenv("FUSELINE_GPU_RUNTIME");
     unsetenv("CMOCKA_MESSAGE_OUTPUT");
-    if (scenario->start == ON_LIBRARY_PATH || scenario->start == HIDDEN) {
+    if (scenario->start >= ON_LIBRARY_PATH) {
         const char *folder = temporary_folder(), *before = getenv("LD_LIBRARY_PATH");
         char path[4096];
         for (int k = 0; vendor->sonames[k] != NULL; k++) {
-            if (scenario->start == HIDDEN)
+            if (scenario->start == HIDDEN || (scenario->start == OLDER_ON_LIBRARY_PATH && k < 2))
                 write_no_library(folder, vendor->sonames[k]);
-            else if (k < 2)
+            else if (scenario->start == OLDER_ON_LIBRARY_PATH || k < 2)
                 copy_of_standin(folder, vendor->sonames[k]);
         }
         snprintf(path, sizeof path, "%s%s%s", folder, before != NULL ? ":" : "", before != NULL ? before : "");

@@ -21,9 +21,10 @@ FUSELINE_API const char *fuseline_version(void);
 
 /*
  * One JSON object, in UTF-8: `version`; `operators`, a list of names; `cpu` with `variant` ("base", "avx2", "avx512") and `threads`;
- * `gpu` with `targets` (the embedded code: "gfx1151", "ptx_75", "sm_90", ...), `runtime` (path of the GPU runtime in use,
- * rather of one that has devices, or null), `error` (why there is no runtime, or null) and `devices`, a list of objects with `index`, `kind` ("rocm" or "cuda"),
- * `architecture`, `supported` (code for it is embedded). Looks for the GPU runtime as the first GPU call would.
+ * `gpu` with `targets` (the embedded code: "gfx1151", "ptx_75", "sm_90", ...), `runtime` (path of the GPU runtime in use, of
+ * that with devices where both vendors' are there, or null), `error` (why there is no runtime, or null) and `devices`, a list of
+ * objects with `index`, `kind` ("rocm" or "cuda"), `architecture`, `supported` (code for it is embedded). Looks for the GPU
+ * runtime as the first GPU call would.
  *
  * Out:     buffer, `size` bytes, filled with as much as fits and always NUL-terminated; may be NULL when size is 0
  * Returns: the length of the whole text without its NUL; when it is `size` or more the text was cut: call again

@@ -55,6 +55,61 @@ static int note_copy(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
+static int note_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    *(unsigned long long *)data = info->dlpi_adds;
+    return 1; /* the first entry tells */
+}
+
+unsigned long long fl_find_loads(void)
+{
+    unsigned long long loads = 0;
+    dl_iterate_phdr(note_loads, &loads);
+    return loads;
+}
+
+static const char *named_by_environment(const struct fl_vendor *vendor)
+{
+    const char *named = secure_getenv("FUSELINE_GPU_RUNTIME");
+    return named != NULL && *named != '\0' && fl_find_may_be(vendor, named) ? named : NULL;
+}
+
+static const char *named_by_hint(const struct fl_vendor *vendor)
+{
+    return hint != NULL && fl_find_may_be(vendor, hint) ? hint : NULL;
+}
+
+/* The copies that are loaded; more than one are refused. */
+static fuseline_status find_copies(const struct fl_vendor *vendor, struct copies *copies)
+{
+    *copies = (struct copies){.file = vendor->file};
+    dl_iterate_phdr(note_copy, copies);
+    if (copies->count > 1)
+        return fl_fail(FUSELINE_ERROR_RUNTIME,
+                       "%d copies of the %s runtime are loaded, %s and %s; name the one that the tensors belong to, by "
+                       "FUSELINE_GPU_RUNTIME or fuseline_set_gpu_runtime",
+                       copies->count, vendor->label, copies->path[0], copies->path[1]);
+    return FUSELINE_OK;
+}
+
+int fl_find_is(const char *path, void *handle)
+{
+    void *other = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    return other == handle;
+}
+
+fuseline_status fl_find_again(const struct fl_vendor *vendor, void *handle, const char *path)
+{
+    struct copies copies;
+    const char *named = named_by_environment(vendor);
+    if (named != NULL && !fl_find_is(named, handle))
+        return fl_fail(FUSELINE_ERROR_RUNTIME,
+                       "FUSELINE_GPU_RUNTIME names %s, but %s is in use already; accepted: a name before the first GPU call",
+                       named, path);
+    return named != NULL || named_by_hint(vendor) != NULL ? FUSELINE_OK : find_copies(vendor, &copies);
+}
+
 static fuseline_status open_named(const struct fl_vendor *vendor, const char *path, const char *who, void **handle)
 {
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -66,20 +121,15 @@ static fuseline_status open_named(const struct fl_vendor *vendor, const char *pa
 
 fuseline_status fl_find_library(const struct fl_vendor *vendor, void **handle)
 {
-    const char *named = secure_getenv("FUSELINE_GPU_RUNTIME");
-    struct copies copies = {.file = vendor->file};
+    const char *named;
+    struct copies copies;
 
-    if (named != NULL && *named != '\0' && fl_find_may_be(vendor, named))
+    if ((named = named_by_environment(vendor)) != NULL)
         return open_named(vendor, named, "FUSELINE_GPU_RUNTIME", handle);
-    if (hint != NULL && fl_find_may_be(vendor, hint))
-        return open_named(vendor, hint, "fuseline_set_gpu_runtime", handle);
+    if ((named = named_by_hint(vendor)) != NULL)
+        return open_named(vendor, named, "fuseline_set_gpu_runtime", handle);
 
-    dl_iterate_phdr(note_copy, &copies);
-    if (copies.count > 1)
-        return fl_fail(FUSELINE_ERROR_RUNTIME,
-                       "%d copies of the %s runtime are loaded, %s and %s; name the one that the tensors belong to, by "
-                       "FUSELINE_GPU_RUNTIME or fuseline_set_gpu_runtime",
-                       copies.count, vendor->label, copies.path[0], copies.path[1]);
+    FL_TRY(find_copies(vendor, &copies));
     if (copies.count == 1 && (*handle = dlopen(copies.path[0], RTLD_NOW | RTLD_NOLOAD)) != NULL)
         return FUSELINE_OK;
 

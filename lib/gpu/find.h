@@ -17,6 +17,20 @@
  */
 fuseline_status fl_find_library(const struct fl_vendor *vendor, void **handle);
 
+/* How many libraries the process has loaded so far: a quick sign of whether there can be another copy. */
+unsigned long long fl_find_loads(void);
+
+/*
+ * For a runtime in use: refuses as above if another copy has been loaded since, whose tensors nobody could tell from its own,
+ * unless 1 or 2 say that this one is meant. Called with fl_gpu_lock held.
+ *
+ * In:      handle, path: of the runtime in use
+ */
+fuseline_status fl_find_again(const struct fl_vendor *vendor, void *handle, const char *path);
+
+/* True if a file is the loaded library of this handle. */
+int fl_find_is(const char *path, void *handle);
+
 /* Fills all functions from the library, or names the one that it lacks; and the library's path. */
 fuseline_status fl_find_functions(const struct fl_vendor *vendor, void *handle, struct fl_functions *functions,
                                   const char **path);

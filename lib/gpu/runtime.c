@@ -2,7 +2,6 @@
 
 #include "runtime.h"
 
-#include <dlfcn.h>
 #include <fuseline/fuseline.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,8 +13,9 @@ pthread_mutex_t fl_gpu_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct fl_runtime runtimes[FL_DEVICE_KINDS];
 static atomic_int ready[FL_DEVICE_KINDS];
-static atomic_int started; /* a runtime's initialisation has begun in this process */
-static atomic_int forked;  /* ... and this process is a child of that one */
+static atomic_ullong loads[FL_DEVICE_KINDS]; /* how many libraries were loaded when there was one copy of the runtime */
+static atomic_int started;                   /* a runtime's initialisation has begun in this process */
+static atomic_int forked;                    /* ... and this process is a child of that one */
 
 static void note_fork(void)
 {
@@ -104,7 +104,8 @@ fuseline_status fl_runtime_get(const struct fl_vendor *vendor, struct fl_runtime
         return fl_fail(FUSELINE_ERROR_RUNTIME,
                        "the GPU was used before this process was forked, and no GPU runtime survives a fork; "
                        "use the GPU only after forking, or start the process by spawning it");
-    if (__builtin_expect(is_ready, 1))
+    unsigned long long loads_now = fl_find_loads();
+    if (__builtin_expect(is_ready && atomic_load_explicit(&loads[vendor->kind], memory_order_relaxed) == loads_now, 1))
         return FUSELINE_OK;
     pthread_mutex_lock(&fl_gpu_lock);
     if (!ready[vendor->kind]) {
@@ -112,6 +113,8 @@ fuseline_status fl_runtime_get(const struct fl_vendor *vendor, struct fl_runtime
         status = start(runtime);
         if (status == FUSELINE_OK)
             atomic_store_explicit(&ready[vendor->kind], 1, memory_order_release);
+    } else if ((status = fl_find_again(vendor, runtime->handle, runtime->path)) == FUSELINE_OK) {
+        atomic_store_explicit(&loads[vendor->kind], loads_now, memory_order_relaxed);
     }
     pthread_mutex_unlock(&fl_gpu_lock);
     return status;
@@ -153,8 +156,7 @@ fuseline_status fuseline_set_gpu_runtime(const char *path)
     fuseline_status status = FUSELINE_OK;
     pthread_mutex_lock(&fl_gpu_lock);
     for (int kind = 0; kind < FL_DEVICE_KINDS && path != NULL && status == FUSELINE_OK; kind++)
-        if (ready[kind] && fl_find_may_be(runtimes[kind].vendor, path) &&
-            dlopen(path, RTLD_NOW | RTLD_NOLOAD) != runtimes[kind].handle)
+        if (ready[kind] && fl_find_may_be(runtimes[kind].vendor, path) && !fl_find_is(path, runtimes[kind].handle))
             status = fl_fail(FUSELINE_ERROR_RUNTIME, "path: is %s, but %s is in use already; accepted: before the first GPU call",
                              path, runtimes[kind].path);
     if (status == FUSELINE_OK)

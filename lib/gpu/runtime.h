@@ -33,8 +33,9 @@ extern pthread_mutex_t fl_gpu_lock;
 
 /*
  * The runtime of a kind of device, found and initialised at the first call. Failures are not remembered: a runtime may come
- * later, with a framework that is imported then. That a runtime has no device is no failure. In a child of a process that had used
- * the GPU it is an error, always: neither vendor's runtime survives fork.
+ * later, with a framework that is imported then. That a runtime has no device is no failure; that another copy of it has been
+ * loaded since is one, unless somebody names the one to use. In a child of a process that had used the GPU it is an error,
+ * always: neither vendor's runtime survives fork.
  */
 fuseline_status fl_runtime_get(const struct fl_vendor *vendor, struct fl_runtime **runtime);
 
