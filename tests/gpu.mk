@@ -85,6 +85,13 @@ tests_test_standin_CPPFLAGS = $(tests_cppflags)
 tests_test_standin_CFLAGS = $(tests_cflags)
 tests_test_standin_LDADD = $(CMOCKA_LIBS)
 
+# AMD's own runtime, where it is installed. Neither under sanitizers nor under valgrind, which would report of it.
+check_PROGRAMS += tests/test_real_runtime
+TESTS += tests/test_real_runtime
+tests_test_real_runtime_CPPFLAGS = $(tests_cppflags)
+tests_test_real_runtime_CFLAGS = $(tests_cflags)
+tests_test_real_runtime_LDADD = $(tests_libs) -lpthread
+
 # The tests of right values once more, on the devices that the stand-ins play.
 tests_standin_cppflags = $(tests_cppflags) -DTEST_ON_STANDIN
 tests_test_column_sum_on_standin_SOURCES = tests/test_column_sum.c tests/on_standin.c

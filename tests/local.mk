@@ -191,6 +191,7 @@ EXTRA_DIST += \
 	tests/python/test_numpy.py \
 	tests/python/test_standin.py \
 	tests/python/test_overlap.py \
+	tests/python/test_real_runtime.py \
 	tests/python/test_replace.py \
 	tests/python/test_second_derivatives.py \
 	tests/python/test_tensor.py \
