@@ -1,8 +1,7 @@
-# The scripts, the examples and the benchmarks, with their tests, for the tarball.
+# The scripts, the examples and the benchmark of a call, with their tests, for the tarball.
 EXTRA_DIST += \
+	bench/amd.md \
 	bench/call_cost.py \
-	bench/eager.py \
-	bench/tutorial.py \
 	examples/ddp.py \
 	examples/digits.py \
 	examples/language_model.py \

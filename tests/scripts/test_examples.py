@@ -1,4 +1,4 @@
-"""The examples and the benchmark do what they say."""
+"""The examples do what they say."""
 
 import os
 import re
@@ -8,8 +8,6 @@ import sys
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +21,7 @@ def one_thread():
 
 @pytest.fixture
 def load(root, monkeypatch):
-    """Imports examples/NAME.py or bench/NAME.py."""
+    """Imports examples/NAME.py."""
 
     def run(folder, name):
         monkeypatch.syspath_prepend(os.path.join(root, folder))
@@ -127,36 +125,3 @@ def test_ddp(root):
     assert "FAILED: ddp" not in shown and "FAILED: fsdp" not in shown, shown
     # Rarely a process dies after its last statement, while PyTorch's own threads end; with torch.nn's modules too.
     assert result.returncode == 0 or "terminate called without an active exception" in shown, shown
-
-
-class PassCounter(TorchDispatchMode):
-    """Counts the elements that PyTorch's operators read and write; an element with stride 0 counts once."""
-
-    def __init__(self):
-        super().__init__()
-        self.elements = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
-        result = function(*arguments, **(keywords or {}))
-        if not (function.is_view or function._schema.name == "aten::detach"):
-            for tensor in tree_leaves(arguments) + tree_leaves(result):
-                if isinstance(tensor, torch.Tensor):
-                    self.elements += torch.tensor([n for n, s in zip(tensor.shape, tensor.stride()) if s]).prod().item()
-        return result
-
-
-@pytest.mark.parametrize("name", ["x*sigmoid(x)", "F.silu"])
-def test_benchmark_counts_passes_as_pytorch_makes_them(load, name):
-    tutorial = load("bench", "tutorial")
-    elements = 100_000
-    function = tutorial.make_variants(elements, "cpu")[name]
-    with PassCounter() as counter:
-        function()
-    assert round(counter.elements / elements) == tutorial.PASSES[name]
-
-
-def test_benchmark_runs(load, capsys):
-    results = load("bench", "tutorial").run("cpu", [1000], rounds=3)
-    assert set(results[1000]) == {"x*sigmoid(x)", "F.silu", "fuseline.swish", "copy"}
-    assert all(seconds > 0 for seconds in results[1000].values())
-    assert "GB/s" in capsys.readouterr().out

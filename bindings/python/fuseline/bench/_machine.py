@@ -164,4 +164,4 @@ def _commit():
     """Of fuseline's source, where this is run in it."""
     if not os.path.isfile(os.path.join("lib", "operators.def")):
         return None
-    return _output("git", "rev-parse", "--short", "HEAD")
+    return _output("git", "describe", "--always", "--dirty", "--match=v*")

@@ -356,6 +356,10 @@ def run(case, machine, effort, on_run=lambda share: None):
     return figures
 
 
+def _all_of(times):
+    return {"us": times.us, "us_p20": times.p20, "us_p80": times.p80, "us_least": times.least}
+
+
 def _run(case, machine, effort, on_run):
     device = machine.device
     count, is_uncached = _numbers_of_sets(case, machine)
@@ -396,6 +400,7 @@ def _run(case, machine, effort, on_run):
         "us": ours.us,
         "us_p20": ours.p20,
         "us_p80": ours.p80,
+        "us_least": ours.least,
         "bytes": moved,
         "gbps": gbps,
         "of_copy": limit / ours.us,
@@ -404,11 +409,9 @@ def _run(case, machine, effort, on_run):
         "peak_gbps": machine.peak,
         "of_peak": gbps / machine.peak if machine.peak else None,
         "against": {name: times[name].us / ours.us for name in rivals},
-        "rivals": {
-            name: {"us": times[name].us, "us_p20": times[name].p20, "us_p80": times[name].p80} for name in rivals
-        },
+        "rivals": {name: _all_of(times[name]) for name in rivals},
         "missing": missing,
-        "copies": {"+".join(map(str, streams)): times[streams].us for streams in streams_of(stages)},
+        "copies": {"+".join(map(str, streams)): _all_of(times[streams]) for streams in streams_of(stages)},
         "runs": ours.runs,
         "calls_per_run": ours.calls,
         "sets": count,
