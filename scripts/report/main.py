@@ -366,10 +366,12 @@ class Report:
         result = next((result for result in self.results if result.name == "info"), None)
         if result is None or result.status != steps.PASSED:
             return None
-        try:
-            return json.loads("\n".join(steps.end_of(result.log, 1)))
-        except ValueError:
-            return None
+        for line in steps.end_of(result.log):  # warnings may stand beside it
+            try:
+                return json.loads(line)
+            except ValueError:
+                pass
+        return None
 
     def commit(self):
         """The clone's; None for an unpacked tarball, which may lie in another project's."""

@@ -464,6 +464,8 @@ def test_a_report_of_a_played_radeon(report, build_tree):
     found = json.loads(members["report.json"])
     cases = {step["name"]: step["cases"] for step in found["steps"]}
     assert cases["tutorial"] == {"passed": 11, "failed": 0, "skipped": 0}
+    # Forward and backward of five inputs and of 0: that many of them on the device that is played.
+    assert "played: 4 kernels" in members["logs/tutorial.txt"].decode()
     said = members["logs/gpu-tests.txt"].decode()
     assert f"{cases['gpu-tests']['passed']} passed" in said and cases["gpu-tests"]["passed"] > 1
     assert f"{cases['c-tests']['passed']} passed, 0 failed" in members["logs/c-tests.txt"].decode()
