@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	scripts/report/build.sh \
 	scripts/report/c_tests.sh \
 	scripts/report/checks.py \
+	scripts/report/draw.py \
 	scripts/report/environment.sh \
 	scripts/report/figures.py \
 	scripts/report/main.py \

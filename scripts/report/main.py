@@ -8,6 +8,8 @@ import argparse
 import glob
 import json
 import os
+import re
+import shlex
 import shutil
 import sys
 import time
@@ -45,12 +47,17 @@ LIMITS = {
     "info": 30,
     "tutorial": 60,
     "bench": 75,
+    "pictures": 30,
     "gpu-tests": 200,
     "c-tests": 120,
 }
 LEAST = {"info": 5, "tutorial": 15, "bench": 15, "gpu-tests": 60, "c-tests": 30}
-PRESETS = ("tutorial", "quick", "feed-forward")
-PLOTTED = "quick"  # its pictures take further measurements
+# What the bench measures, in this order. Rivals that are not named take a compiler minutes.
+BENCHES = {
+    "tutorial": "--preset tutorial --against eager,builtin",
+    "quick": "--preset quick",
+    "feed-forward": "--preset feed-forward --against eager,builtin",
+}
 
 # In this order, since time may run out: what only a GPU shows, right values, layouts, gradients; what compiles is last.
 FIRST_TESTS = ("test_gpu", "test_activation_gpu", "test_values", "test_activation_values", "test_layouts", "test_torch")
@@ -88,9 +95,11 @@ def parse(arguments):
     parser.add_argument("--limit", type=float, default=570, metavar="SECONDS", help="for all steps (default: 570)")
     parser.add_argument("--step-limit", action="append", default=[], metavar="STEP=SECONDS", help="for one step")
     parser.add_argument("--skip", action="append", default=[], metavar="STEP", help=f"one of {', '.join(LIMITS)}")
-    parser.add_argument("--presets", default=",".join(PRESETS), help=f"the bench's (default: {','.join(PRESETS)})")
     parser.add_argument(
-        "--bench-options", default="", metavar="LIST", help="further ones of it, such as --bench-options=--runs=10"
+        "--bench",
+        action="append",
+        metavar="NAME=OPTIONS",
+        help=f"what to measure, as options of python -m fuseline bench (default: the presets {', '.join(BENCHES)})",
     )
     parser.add_argument("--device", default="cuda", help="the device, by PyTorch's name (default: cuda, for AMD too)")
     parser.add_argument(
@@ -112,6 +121,12 @@ def parse(arguments):
             options.limits[name] = float(seconds)
         except ValueError:
             parser.error(f"--step-limit {text}: {seconds!r} is no number of seconds")
+    options.benches = dict(BENCHES)
+    if options.bench:
+        options.benches = {name: text for name, _, text in (text.partition("=") for text in options.bench)}
+        for name in options.benches:
+            if not re.fullmatch("[a-z0-9-]+", name):
+                parser.error(f"--bench: {name!r} is no name of small letters, digits and -")
     for name in options.skip:
         if name not in LIMITS:
             parser.error(f"--skip {name}: there is no such step; there are {', '.join(LIMITS)}")
@@ -201,8 +216,8 @@ class Report:
             shutil.rmtree(folder, ignore_errors=True)
             os.makedirs(folder)
         self.look()
-        presets = [f"bench:{preset}" for preset in self.options.presets.split(",") if preset]
-        later = ["info", "tutorial", *["bench"] * len(presets), "gpu-tests", "c-tests"]
+        benches = list(self.options.benches)
+        later = ["info", "tutorial", *["bench"] * len(benches), "pictures", "gpu-tests", "c-tests"]
         self.prepare(later)
         self.say_what_it_is(later[1:])
         reason = self.why_no_gpu()
@@ -214,8 +229,9 @@ class Report:
             needs=reason,
             count=figures.tutorial_counts,
         )
-        for index, preset in enumerate(presets):
-            self.measure(preset, later[3 + index :], reason)
+        for index, name in enumerate(benches):
+            self.measure(name, later[3 + index :], reason)
+        self.draw(later[3 + len(benches) :])
         self.test(["c-tests"], reason)
         self.test_c()
 
@@ -270,15 +286,17 @@ class Report:
         return reason
 
     def measure(self, name, later, reason):
-        preset = name.partition(":")[2]
-        path = os.path.join(self.files, f"bench-{preset}")
-        command = [self.python, "-m", "fuseline", "bench", "--preset", preset, "--device", self.options.device]
-        if preset != "quick":  # which has chosen its rivals; others take a compiler minutes
-            command += ["--against", "eager,builtin"]
-        command += ["--json", path + ".json"]
-        command += ["--plot", path] if preset == PLOTTED or len(self.options.presets.split(",")) == 1 else []
-        command += self.options.bench_options.split()
-        self.add(name, f"the bench, preset {preset}", command, later, needs=reason)
+        command = [self.python, "-m", "fuseline", "bench", "--device", self.options.device]
+        command += ["--json", os.path.join(self.files, f"bench-{name}.json"), *shlex.split(self.options.benches[name])]
+        self.add(f"bench:{name}", f"the bench: {name}", command, later, needs=reason)
+
+    def draw(self, later):
+        # Also of a bench that was stopped, as it writes down each case when it is done.
+        found = sorted(glob.glob(os.path.join(self.files, "bench-*.json")))
+        command = [self.python, os.path.join(HERE, "draw.py"), *found]
+        self.add(
+            "pictures", "the bench's pictures", command, later, needs="" if found else "since nothing was measured"
+        )
 
     def test(self, later, reason):
         path = os.path.join(self.files, "outcomes.jsonl")

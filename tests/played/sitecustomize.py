@@ -2,8 +2,7 @@
 
 The ROCm runtime is tests/standin's, which runs the kernels; PyTorch's tensors are labelled as its memory, as for the
 tests that take `device`. Nothing is made of results: what fuseline computes is computed. FUSELINE_PLAYED_STEPS, JSON,
-makes programs fail: {"part of the command line": {"print": text, "sleep": seconds, "exit": status}}. What programs
-write in their place is of the test's making: {"run": file}, Python that has the command line's arguments.
+makes programs fail: {"part of the command line": {"print": text, "sleep": seconds, "exit": status}}.
 """
 
 import atexit
@@ -27,9 +26,6 @@ def _command_line():
 def _play_steps():
     for part, what in json.loads(os.environ.get("FUSELINE_PLAYED_STEPS", "{}")).items():
         if part in _command_line():
-            if "run" in what:
-                with open(what["run"], encoding="utf-8") as file:
-                    exec(compile(file.read(), what["run"], "exec"), {"arguments": _command_line().split()})
             print(what.get("print", ""), flush=True)
             time.sleep(what.get("sleep", 0))
             os._exit(what.get("exit", 0))
