@@ -198,7 +198,7 @@ class Recorder:
     def __init__(self):
         self.log = []
 
-    def series(self, function, calls):
+    def series(self, function, calls, lead=0.0):
         for call in range(calls):
             function(call)
         self.log.append(calls)
@@ -227,25 +227,70 @@ def test_nothing_waits_between_series():
     assert timer.log[-7:] == [1] * 6 + ["wait"]
 
 
+class Gpu:
+    """What EventTimer uses of PyTorch, with a device on which clearing memory takes a millisecond."""
+
+    uint8 = "uint8"
+
+    def __init__(self):
+        self.log, self.now = [], 0.0
+        self.cuda = types.SimpleNamespace(Event=lambda enable_timing: GpuEvent(self), synchronize=self.log.append)
+
+    def empty(self, size, dtype, device):
+        return types.SimpleNamespace(zero_=self.clear)
+
+    def clear(self):
+        self.log.append("clear")
+        self.now += 1e-3
+
+
+class GpuEvent:
+    def __init__(self, gpu):
+        self.gpu = gpu
+
+    def record(self):
+        self.gpu.log.append("event")
+        self.at = self.gpu.now
+
+    def elapsed_time(self, end):
+        return (end.at - self.at) * 1e3
+
+
 def test_events_enclose_the_calls():
-    log = []
+    gpu = Gpu()
+    timer = _timing.EventTimer(gpu, "cuda:1")
 
-    class Event:
-        def __init__(self, enable_timing):
-            assert enable_timing
+    def call(number):
+        gpu.log.append(number)
+        gpu.now += 0.25
 
-        def record(self):
-            log.append("event")
-
-        def elapsed_time(self, end):
-            return 2.5
-
-    cuda = types.SimpleNamespace(Event=Event, synchronize=lambda device: log.append(device))
-    timer = _timing.EventTimer(types.SimpleNamespace(cuda=cuda), "cuda:1")
-    taken = timer.series(log.append, 2)
-    assert log == ["event", 0, 1, "event"] and taken() == 2.5e-3
+    taken = timer.series(call, 2)
+    assert gpu.log == ["event", 0, 1, "event"] and taken() == 0.5
     timer.wait()
-    assert log[-1] == "cuda:1"
+    assert gpu.log[-1] == "cuda:1"
+
+
+def test_a_device_is_kept_busy_until_the_host_has_called():
+    gpu = Gpu()
+    timer = _timing.EventTimer(gpu, "cuda")
+    timer.series(gpu.log.append, 1, lead=1e-3)  # sees how long clearing takes
+    del gpu.log[:]
+    taken = timer.series(gpu.log.append, 1, lead=2.5e-3)
+    assert gpu.log == ["clear"] * 3 + ["event", 0, "event"] and taken() == 0
+
+    class Slow(Recorder):
+        def series(self, function, calls, lead=0.0):
+            self.log.append((calls, lead))
+            return super().series(function, calls)
+
+    slow, quick = Slow(), Slow()
+    effort = _timing.Effort(runs=1, seconds=4e-6, calls=9, warm_up=1)
+    _timing.measure({"a": [lambda: sum(range(20_000))]}, slow, effort)  # the device takes 1 us, says the timer
+    calls, lead = slow.log[-3]
+    assert calls == 4 and 4e-6 < lead < 10
+    quick.series = lambda function, calls, lead=0.0: (quick.log.append(lead), lambda: 1.0 * calls)[1]
+    _timing.measure({"a": [lambda: None]}, quick, effort)
+    assert quick.log[-2] == 0
 
 
 def test_tensors_exceed_the_cache(machine, monkeypatch):

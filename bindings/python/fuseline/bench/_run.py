@@ -332,6 +332,11 @@ def _graphs_are_kept():
         yield
 
 
+def _current(machine):
+    """While entered, the device is the one that streams and events are made on."""
+    return torch.cuda.device(machine.device) if machine.is_gpu else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def _threads(count):
     before = torch.get_num_threads()
@@ -350,7 +355,7 @@ def run(case, machine, effort, on_run=lambda share: None):
         Disagreement: a rival computes something else.
         TooLarge: the memory has no room for it.
     """
-    with _threads(case.threads), _graphs_are_kept():
+    with _threads(case.threads), _graphs_are_kept(), _current(machine):
         figures = _run(case, machine, effort, on_run)
     _compiled.cache_clear()
     return figures

@@ -1,5 +1,6 @@
 """How long calls take: many short series of calls, the ways that are compared by turns, all in one process."""
 
+import math
 import statistics
 import time
 from typing import NamedTuple
@@ -30,8 +31,12 @@ class HostTimer:
 
     name = "host clock"
 
-    def series(self, function, calls):
-        """Calls a function of the call's number; returns a function that tells the seconds."""
+    def series(self, function, calls, lead=0.0):
+        """Calls a function of the call's number; returns a function that tells the seconds.
+
+        Args:
+            lead: seconds of other work that a device is given first.
+        """
         start = time.perf_counter()
         for call in range(calls):
             function(call)
@@ -45,17 +50,36 @@ class HostTimer:
 class EventTimer:
     """By events on the device's stream.
 
-    Nothing waits for the device between the series: it always has work queued, so that an event's time is the time of
-    the device's work, or the host's where the device works faster than the host can call.
+    Nothing waits for the device between the series: it always has work queued, so that the time between two events is
+    that of the device's work. Where the device works faster than the host can call it is kept busy before the first
+    event, by clearing memory, until the host has called; that also leaves nothing of the tensors in the caches.
     """
+
+    CLEARED = 256 << 20
 
     name = "device events"
 
     def __init__(self, torch, device):
         self._torch = torch
         self._device = device
+        self._memory = torch.empty(self.CLEARED, dtype=torch.uint8, device=device)
+        self._seconds = None
 
-    def series(self, function, calls):
+    def _clear(self):
+        self._memory.zero_()
+
+    def _keep_busy(self, seconds):
+        if self._seconds is None:  # what clearing takes; the first call loads its code
+            for _ in range(2):
+                taken = self.series(lambda call: self._clear(), 4)
+                self.wait()
+            self._seconds = max(taken() / 4, 1e-6)
+        for _ in range(math.ceil(seconds / self._seconds)):
+            self._clear()
+
+    def series(self, function, calls, lead=0.0):
+        if lead > 0:
+            self._keep_busy(lead)
         start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         for call in range(calls):
@@ -91,6 +115,7 @@ class _Way:
         self._sets = sets
         self._next = 0
         self.calls = 1
+        self.lead = 0.0
         self.taken = []
 
     def __call__(self, call):
@@ -112,16 +137,20 @@ def measure(ways, timer, effort, on_run=lambda share: None):
         timer.series(way, effort.warm_up)
         timer.wait()
         few = max(1, effort.warm_up)
+        start = time.perf_counter()
         taken = timer.series(way, few)
+        host = (time.perf_counter() - start) / few
         timer.wait()
         one = max(taken() / few, 1e-9)
         way.calls = max(1, min(effort.calls, round(effort.seconds / one)))
+        if host > 0.3 * one:  # the host may be what is measured
+            way.lead = 1.5 * host * way.calls
     names = list(ways)
     for run in range(effort.runs):
         first = run % len(names)
         for name in names[first:] + names[:first]:  # each comes after each other one, and none always first
             way = ways[name]
-            way.taken.append(timer.series(way, way.calls))
+            way.taken.append(timer.series(way, way.calls, way.lead))
         on_run((run + 1) / effort.runs)
     timer.wait()
     return {name: summary([taken() / way.calls * 1e6 for taken in way.taken], way.calls) for name, way in ways.items()}
