@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
+import fuseline  # noqa: E402
 from fuseline import __main__  # noqa: E402
 from fuseline.bench import _cases, _machine, _operators, _plot, _report, _run, _timing  # noqa: E402
 from fuseline.bench._cases import Case  # noqa: E402
@@ -80,6 +81,12 @@ def test_at_least_fifty_runs():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     gpu, cpu, warm_up = map(int, done.stdout.split())
     assert gpu >= 50 and cpu >= 50 and warm_up >= 1
+
+
+def test_every_operator_is_measured():
+    assert set(fuseline.info()["operators"]) <= set(OPERATORS)
+    for op, operator in OPERATORS.items():
+        assert "forward" in operator.stages and (operator.backward is None or "backward" in operator.stages), op
 
 
 # --- bytes ---
@@ -169,9 +176,11 @@ def test_every_stage_has_a_copy():
 def test_copies_are_of_the_cases_bytes():
     """Moved as float32, whatever the dtype, since conversions are no part of moving memory."""
     for dtype, item in _cases.ITEM_SIZES.items():
-        (copy,) = _run._copy_sets((3, 2), case_of("swiglu", "backward", dtype), "cpu", 1)
-        tensors = [*copy.args[:3], *copy.args[3]]
-        assert [tensor.numel() * tensor.element_size() for tensor in tensors] == [192 * item] * 5
+        for out in (False, True):
+            (copy,) = _run._copy_sets((3, 2), case_of("swiglu", "backward", dtype, out=out), "cpu", 1)
+            tensors = [*copy.args[:3], *copy()]
+            assert [tensor.numel() * tensor.element_size() for tensor in tensors] == [192 * item] * 5
+            assert (copy.args[3] is None) != out and (not out or copy()[0] is copy.args[3][0])
 
 
 def test_summary():
@@ -459,6 +468,7 @@ def test_what_presets_hold():
     assert on_cpu < 10**7  # seconds
     swept = {case.numel for case in _cases.preset("sizes", "cuda")}
     assert min(swept) == 2**10 and max(swept) == 2**30
+    assert max(case.numel for case in _cases.preset("sizes", "cpu")) == 2**26
     assert all("compile" not in case.against for case in _cases.preset("quick", "cuda"))
     cpu = _cases.preset("cpu", "cpu")
     assert all(case.out for case in cpu) and {case.threads for case in cpu} == {1, 2}

@@ -13,6 +13,7 @@ DIRECTIONS = {
 }
 ITEM_SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 LARGEST_SIZE = 30  # the exponent of the last of the sizes that are drawn
+LARGEST_SIZE_ON_CPU = 26  # beyond it each takes minutes
 
 
 class Case(NamedTuple):
@@ -57,7 +58,8 @@ class Case(NamedTuple):
 
 def sizes(op, direction, dtype, device, against=None):
     """The same from 2^10 elements to 2^30, in steps of 4."""
-    return [Case(op, direction, dtype, (1 << k,), device, against=against) for k in range(10, LARGEST_SIZE + 1, 2)]
+    last = min(LARGEST_SIZE, LARGEST_SIZE_ON_CPU) if device == "cpu" else LARGEST_SIZE
+    return [Case(op, direction, dtype, (1 << k,), device, against=against) for k in range(10, last + 1, 2)]
 
 
 def _tutorial(device):
@@ -138,7 +140,7 @@ PRESETS = {
         "the tutorial's own: 50M and 67.1M float32 elements, forward, and forward + sum + backward",
     ),
     "feed-forward": (_feed_forward, "gated units in the shapes of language models"),
-    "sizes": (_sizes, "swish from 2^10 elements to 2^30"),
+    "sizes": (_sizes, "swish from 2^10 elements to 2^30 (on a CPU 2^26)"),
     "quick": (_quick, "a little of everything, under a minute on a GPU"),
     "cpu": (_cpu, "out= forms on the CPU, in the cache and beyond it, on one thread and two"),
 }

@@ -58,11 +58,12 @@ def sizes(figures, path, pyplot):
         counts = [_numel(case) for case in cases]
         axes.loglog(counts, [case["copy_us"] for case in cases], color="black", ls="--", label="copy")
         axes.loglog(counts, [case["us"] for case in cases], color="tab:blue", marker="o", lw=2, label="fuseline")
-        for name in dict.fromkeys(name for case in cases for name in case["rivals"]):
+        names = dict.fromkeys(name for case in cases for name in case["rivals"])
+        for number, name in enumerate(names, 1):  # color 0 is ours
             measured = [
                 (count, case["rivals"][name]["us"]) for count, case in zip(counts, cases) if name in case["rivals"]
             ]
-            axes.loglog(*zip(*measured), marker=".", label=name)
+            axes.loglog(*zip(*measured), marker=".", color=f"C{number}", label=name)
         axes.set_xscale("log", base=2)
         axes.set_xlabel("elements")
         axes.set_ylabel("us")

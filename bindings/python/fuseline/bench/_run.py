@@ -245,14 +245,19 @@ def streams_of(stages):
 
 
 def _copy_sets(streams, case, device, count):
-    """Copies of as many bytes as the case's tensors have, as float32: no conversion is part of moving memory."""
+    """Copies of as many bytes as the case's tensors have, as float32: no conversion is part of moving memory.
+
+    They write into memory that is there, or make it, as the case does.
+    """
     reads, writes = streams
     elements = max(1, math.ceil(case.numel * ITEM_SIZES[case.dtype] / 4))
     sets = []
     for _ in range(count):
         inputs = [torch.ones(elements, dtype=torch.float32, device=device) for _ in range(reads)]
-        outputs = [torch.empty(elements, dtype=torch.float32, device=device) for _ in range(writes)]
-        out = outputs[0] if writes == 1 else tuple(outputs)
+        out = None
+        if case.out:
+            outputs = tuple(torch.empty(elements, dtype=torch.float32, device=device) for _ in range(writes))
+            out = outputs[0] if writes == 1 else outputs
         sets.append(functools.partial(_copies[streams], *inputs, out, None))
     return sets
 
