@@ -627,6 +627,62 @@ static void mixed_dtypes(void **state)
                 }
 }
 
+/* Rows that lie apart, in vectors and one element at a time; and gradients that repeat one value in a row, or one row. */
+static void strided_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 5, MOST = ROWS * 80 };
+    static _Alignas(64) char dy[MOST * 8], x[MOST * 8], y[MOST * 8], dx[MOST * 8];
+    static const int shapes[][2] = {{64, 16}, {64, 0}, {7, 3}, {33, 1}}; /* columns, elements between rows */
+    FOR_EACH_PLAIN_SUBJECT(subject)
+    for (int f = 0; f < FORMATS; f++)
+        for (int g = 0; g < FORMATS; g++)
+            for (int s = 0; s < COUNT(shapes); s++)
+                for (int repeats = 0; repeats < 3; repeats++)
+                    FOR_EACH_VARIANT(variant)
+                    {
+                        const struct format *operand = &formats[f], *result = &formats[g];
+                        int64_t columns = shapes[s][0], step = columns + shapes[s][1], shape[] = {ROWS, columns};
+                        int64_t strides[] = {step, 1}, gradient_strides[] = {repeats == 2 ? 0 : step, repeats != 1};
+                        struct scalars scalars = plain_scalars;
+                        DLTensor from = tensor_of(x, operand->dtype, 2, shape, strides),
+                                 to = tensor_of(y, result->dtype, 2, shape, strides),
+                                 gradient = tensor_of(dy, result->dtype, 2, shape, gradient_strides),
+                                 slope = tensor_of(dx, operand->dtype, 2, shape, strides);
+                        if (f != g && operand->size + result->size != 6)
+                            continue;
+                        test_use_variant(*variant);
+                        scalars.beta = subject->beta;
+                        memset(y, 0x5a, sizeof y);
+                        memset(dx, 0x5a, sizeof dx);
+                        for (int i = 0; i < MOST; i++) {
+                            store(operand, x + i * operand->size, (i * 37 % 640 - 319) / 64.0);
+                            store(result, dy + i * result->size, (i * 11 % 32 - 15) * 0.25);
+                        }
+                        assert_ok(subject->op->forward.borrow((void *[]){&from, &to}, &scalars));
+                        assert_ok(subject->op->backward.borrow((void *[]){&gradient, &from, &slope}, &scalars));
+                        for (int64_t row = 0; row < ROWS; row++)
+                            for (int64_t column = 0; column < step && row * step + column < MOST; column++) {
+                                int64_t at = row * step + column;
+                                if (column >= columns) { /* between rows */
+                                    for (int b = 0; b < result->size; b++)
+                                        assert_true(y[at * result->size + b] == 0x5a);
+                                    for (int b = 0; b < operand->size; b++)
+                                        assert_true(dx[at * operand->size + b] == 0x5a);
+                                    continue;
+                                }
+                                double value = load(operand, x + at * operand->size);
+                                double factor =
+                                    load(result, dy + (row * gradient_strides[0] + column * gradient_strides[1]) * result->size);
+                                long double right = factor * right_slope(subject, value);
+                                assert_true(error_of(result, load(result, y + at * result->size),
+                                                     right_forward(subject, value)) <= forward_bar(result));
+                                assert_true(fabsl(load(operand, dx + at * operand->size) - right) <=
+                                            4 * ulp_at(operand, fmaxl(fabsl(right), fabs(factor))));
+                            }
+                    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -635,7 +691,7 @@ int main(void)
         cmocka_unit_test(mean_error_of_backward), cmocka_unit_test(backward_stays_finite),
         cmocka_unit_test(special_values),         cmocka_unit_test(known_values),
         cmocka_unit_test(special_gradients),      cmocka_unit_test(far_tail),
-        cmocka_unit_test(mixed_dtypes),
+        cmocka_unit_test(mixed_dtypes),           cmocka_unit_test(strided_rows),
     };
     list_subjects();
     return cmocka_run_group_tests(tests, NULL, NULL);
