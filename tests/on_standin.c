@@ -75,6 +75,13 @@ __attribute__((constructor)) static void set_up(void)
     hip = open_standin("libamdhip64.so");
     cuda = open_standin("libcuda.so");
     unsetenv("FUSELINE_GPU_RUNTIME");
+    const char *only = getenv("FUSELINE_TEST_TARGETS"); /* the first is wanted alone: tests/emulated */
+    if (only != NULL) {
+        snprintf(hip->architecture[0], sizeof hip->architecture[0], "%.*s", (int)strcspn(only, ","), only);
+        found[count++] = &fl_cpu_base;
+        test_use_variant(found[0]);
+        return;
+    }
     fuseline_info(info, sizeof info);
     if (find_target(info, 4, hip->architecture[0]))
         found[count++] = &fl_cpu_base;

@@ -17,7 +17,7 @@ import fuseline
 from fuseline import _call, _dlpack, _kernels, _library, _torch
 
 # What the devices are: waves of 32 lanes, waves of 64, and one that nothing is built for.
-ARCHITECTURES = ("gfx1151", "gfx942", "gfx803")
+ARCHITECTURES = tuple(os.environ.get("FUSELINE_TEST_TARGETS", "gfx1151,gfx942,gfx803").split(","))
 
 FOLDER_VARIABLE = "FUSELINE_STANDIN"
 

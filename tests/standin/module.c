@@ -213,6 +213,8 @@ int module_launch(void *handle, int current, const unsigned blocks[3], const uns
     if ((error = check_arguments(function)) != 0 || (error = check_shape(function, blocks, threads, shared_bytes)) != 0)
         return error;
     strcpy(launch.name, function->name);
+    launch.code = function->module->code;
+    launch.code_size = function->module->size;
     if (standin.blocks_most != 0 && launch.blocks > standin.blocks_most && !ends_with(function->name, "_vector"))
         launch.blocks = standin.blocks_most;
     memset(launch.arguments, 0xa5, sizeof launch.arguments);

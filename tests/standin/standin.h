@@ -112,6 +112,14 @@ void standin_begin_capture(void *stream);
 void *standin_end_capture(void *stream);
 void standin_launch_graph(void *graph, void *stream);
 
+/*
+ * From now on launches of AMD's code do not run the kernels' source, but are handed to `run` (NULL: the source again), with the code
+ * object that was picked, and the arguments as it lays them out. tests/emulated runs the instructions.
+ */
+typedef void standin_run_code(const char *kernel, const void *code, size_t size, unsigned blocks, unsigned threads,
+                              const void *arguments);
+void standin_run_code_by(standin_run_code *run);
+
 /* How many kernels ran to their end. */
 unsigned long long standin_kernels_run(void);
 

@@ -44,7 +44,8 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct stream *streams, *defaults[STANDIN_DEVICES];
 static struct graph *graphs;
 static unsigned long long kernels_run;
-static pid_t process; /* that the streams' threads are in: a child of it has none */
+static standin_run_code *run_code; /* in the place of the source, or NULL */
+static pid_t process;              /* that the streams' threads are in: a child of it has none */
 
 /* --- the threads --- */
 
@@ -84,6 +85,11 @@ static void run_until(struct stream *stream, uint64_t until)
 static void run_launch(const struct launch *launch)
 {
     const void *arguments[FL_HOST_ARGUMENTS_MOST];
+    if (run_code != NULL) {
+        run_code(launch->name, launch->code, launch->code_size, launch->blocks, launch->threads, launch->arguments);
+        __atomic_fetch_add(&kernels_run, 1, __ATOMIC_RELAXED);
+        return;
+    }
     for (unsigned k = 0; k < launch->kernel->count; k++)
         arguments[k] = launch->arguments + launch->offsets[k];
     grid_run(&(struct grid){launch->name, launch->kernel, arguments, launch->blocks, launch->threads, launch->lanes});
@@ -270,6 +276,11 @@ void standin_launch_graph(void *graph, void *stream)
     const struct graph *captured = graph;
     for (int k = 0; k < captured->count; k++)
         stream_launch(stream, &captured->launches[k]);
+}
+
+void standin_run_code_by(standin_run_code *run)
+{
+    run_code = run;
 }
 
 unsigned long long standin_kernels_run(void)

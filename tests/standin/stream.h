@@ -5,6 +5,8 @@
 #ifndef STANDIN_STREAM_H
 #define STANDIN_STREAM_H
 
+#include <stddef.h>
+
 #include "../../kernels/host.h"
 
 #define STREAM_ARGUMENT_BYTES 1024
@@ -13,6 +15,8 @@
 struct launch {
     char name[128];
     const struct fl_host_kernel *kernel;
+    const void *code; /* where it was picked from */
+    size_t code_size;
     unsigned blocks, threads, lanes;
     unsigned offsets[FL_HOST_ARGUMENTS_MOST]; /* of the arguments, in the copy */
     unsigned char arguments[STREAM_ARGUMENT_BYTES];
