@@ -160,6 +160,7 @@ check-valgrind: all $(check_LTLIBRARIES) $(C_TESTS) tests/fuzz_tensor
 CLEANFILES += tests/*.valgrind.log
 
 include tests/gpu.mk
+include tests/emulated.mk
 
 # The Python tests run on an installed library, by pytest: scripts/test.
 EXTRA_DIST += \
