@@ -182,7 +182,7 @@ static void fill(const struct format *format, char *to, int count, int factor, d
         store(format, to + i * format->size, (i * factor % 64 - 31) * scale);
 }
 
-/* Every size around the widths of vectors, at any address, with broadcast gradients, in place, and with mixed dtypes. */
+/* Every size around the widths of vectors, at any address and aligned, with broadcast gradients, in place, and with mixed dtypes. */
 static void sizes_and_forms(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void sizes_and_forms(void **state)
     for (int f = 0; f < FORMATS; f++)
         for (int g = 0; g < FORMATS; g++)
             for (int count = 0; count <= MOST; count++)
-                for (int form = 0; form < 5; form++)
+                for (int form = 0; form < 7; form++)
                     FOR_EACH_VARIANT(variant)
                     {
                         const struct format *operand = &formats[f], *result = &formats[g];
@@ -205,6 +205,8 @@ static void sizes_and_forms(void **state)
                             o.dx = o.x;
                         } else if (form == 4) {
                             o.dx = o.ddx;
+                        } else if (form >= 5) { /* aligned; ddx is one value, for which a GPU has another kernel */
+                            o = (struct operands){ddx, dy, x, ddy, dx, form == 5, 1};
                         }
                         fill(operand, o.ddx, count + 1, 11, 0.125);
                         fill(result, o.dy, count + 1, 23, 0.25);
@@ -213,8 +215,8 @@ static void sizes_and_forms(void **state)
                         memset(dx, 0x5a, sizeof dx);
                         double in[MOST][3];
                         for (int i = 0; i < count; i++) {
-                            in[i][0] = load(operand, (char *)o.ddx + (form != 1 ? i * m : 0));
-                            in[i][1] = load(result, (char *)o.dy + (form != 2 ? i * n : 0));
+                            in[i][0] = load(operand, (char *)o.ddx + i * o.ddx_stride * m);
+                            in[i][1] = load(result, (char *)o.dy + i * o.dy_stride * n);
                             in[i][2] = load(operand, (char *)o.x + i * m);
                         }
                         test_use_variant(*variant);
@@ -222,9 +224,9 @@ static void sizes_and_forms(void **state)
                         for (int i = 0; i < count; i++)
                             check_element(subject, operand, result, in[i], load(result, (char *)o.ddy + i * n),
                                           load(operand, (char *)o.dx + i * m));
-                        for (char *c = ddy; form < 3 && c < ddy + sizeof ddy; c++)
+                        for (char *c = ddy; form != 3 && form != 4 && c < ddy + sizeof ddy; c++)
                             assert_true((c >= (char *)o.ddy && c < (char *)o.ddy + count * n) || *c == 0x5a);
-                        for (char *c = dx; form < 3 && c < dx + sizeof dx; c++)
+                        for (char *c = dx; form != 3 && form != 4 && c < dx + sizeof dx; c++)
                             assert_true((c >= (char *)o.dx && c < (char *)o.dx + count * m) || *c == 0x5a);
                     }
 }
