@@ -38,6 +38,7 @@ EXTRA_DIST += \
 	tests/scripts/test_amd_report.py \
 	tests/scripts/test_codegen.py \
 	tests/scripts/test_counts.py \
+	tests/scripts/test_emulated.py \
 	tests/scripts/test_environment.py \
 	tests/scripts/test_examples.py \
 	tests/scripts/test_prepare.py

@@ -271,8 +271,10 @@ static void accuracy(void **state)
     (void)state;
     enum { LENGTH = 1 << 20 };
     static double gate[LENGTH], up[LENGTH], dy[LENGTH], y[LENGTH], dgate[LENGTH], dup[LENGTH];
-    int shows_figures = getenv("FUSELINE_TEST_FIGURES") != NULL;
-    int64_t length = shows_figures ? LENGTH : getenv("FUSELINE_TEST_THIN") != NULL ? 1 << 9 : 1 << 13;
+    const char *shows_figures = getenv("FUSELINE_TEST_FIGURES"); /* 1, or how many pairs to take */
+    int64_t length = getenv("FUSELINE_TEST_THIN") != NULL ? 1 << 9 : 1 << 13;
+    if (shows_figures != NULL)
+        length = atoi(shows_figures) > 1 && atoi(shows_figures) < LENGTH ? atoi(shows_figures) : LENGTH;
     FOR_EACH_GATED(op)
     FOR_EACH_SETTING(setting, op)
     for (int f = 0; f < FORMATS; f++) {
@@ -315,7 +317,7 @@ static void accuracy(void **state)
                         worst[k] = fmax(worst[k], (double)(fabsl(got[k] - exact[k]) / ulp_at(format, size)));
                 }
             }
-            if (shows_figures)
+            if (shows_figures != NULL)
                 print_message("# %s %s %s beta %g limit %g offset %g: y %.4f, dgate %.4f, dup %.4f ulp\n", op->name,
                               (*variant)->name, format->name, scalars.beta, scalars.limit, scalars.offset, worst[0], worst[1],
                               worst[2]);

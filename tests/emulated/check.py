@@ -41,6 +41,8 @@ from machine import codegen  # noqa: E402
 TRIED = "a9069c177a9d"
 TARGETS = "gfx1100,gfx1151"
 C_TESTS = ("column_sum", "double_backward", "gated", "variants")
+THIN = ("variants",)  # takes fewer inputs unless it is told to take all
+FIGURES = "65536"  # of how many pairs of inputs errors of gated units are told
 PYTHON_TESTS = ("test_activation_forms.py", "test_activation_values.py", "test_layouts.py", "test_values.py")
 LOGS = os.path.join("tests", "emulated", "logs")
 LIBRARY = os.path.join(".libs", "libfuseline.so")
@@ -190,7 +192,7 @@ class Target:
                 [HERE, os.path.join(ROOT, "bindings/python"), *filter(None, [os.environ.get("PYTHONPATH")])]
             ),
         }
-        if self._options.thin:
+        if self._options.thin or (name in THIN and not self._options.whole):
             environment["FUSELINE_TEST_THIN"] = "1"
         else:
             environment.pop("FUSELINE_TEST_THIN", None)
@@ -209,7 +211,7 @@ class Target:
                 *tests,
             ]
         else:
-            environment["FUSELINE_TEST_FIGURES"] = "1"
+            environment["FUSELINE_TEST_FIGURES"] = "1" if self._options.whole else FIGURES
             command = [sys.executable, __file__, "--build", build, "--worker", name]
         begin = time.monotonic()
         self.say(f"{name}: begins")
@@ -362,6 +364,7 @@ def parse(arguments):
         "--only", default=[*C_TESTS, "python"], type=lambda text: text.split(","), help="some of the tests"
     )
     parser.add_argument("--thin", action="store_true", help="fewer inputs")
+    parser.add_argument("--whole", action="store_true", help="as many inputs as on the CPU, which takes hours")
     parser.add_argument("--trace", help="KERNEL@N: shows what each instruction does in the N-th launch of a kernel")
     parser.add_argument("--jobs", type=int, default=2, help="targets at a time")
     parser.add_argument("--worker", help=argparse.SUPPRESS)

@@ -10,6 +10,7 @@ reads as an instruction is compared with LLVM's disassembly, by name and length,
 values. A fault ends in `Fault`, which shows the instruction.
 """
 
+import concurrent.futures
 import ctypes
 import importlib
 import mmap
@@ -183,7 +184,12 @@ class Emulator:
         sys.path.insert(0, repository)
         self._kept = []
         self._emu = importlib.import_module("test.mockgpu.amd.emu")
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
         self._check_fused()
+
+    def _decoded(self, address):
+        """((program, runtime), instruction) at an address. tinygrad's cache of programs is for one thread alone."""
+        return self._thread.submit(self._emu._decode_at, address, "rdna3").result()
 
     def _check_fused(self):
         """Whether multiply-adds round once, which is the host compiler's to do, on (1 + 2^-k)^2 - (1 + 2^(1-k))."""
@@ -200,7 +206,7 @@ class Emulator:
                     vectors[(k * width + word) * LANES] = words[word]
             instruction = ctypes.create_string_buffer(bytes.fromhex(code) + bytes(16))
             ctypes.c_uint64.from_buffer(scalars, 4 * PC).value = ctypes.addressof(instruction)
-            (program, runtime), _ = self._emu._decode_at(ctypes.addressof(instruction), "rdna3")
+            (program, runtime), _ = self._decoded(ctypes.addressof(instruction))
             buffers = ctypes.addressof(scalars), ctypes.addressof(vectors), 0, 0, 0, 0
             runtime.fxn(*(ctypes.c_uint64(buffers[taken]) for taken in program.arg.globals))
             words = (ctypes.c_uint32 * width)(*(vectors[word * LANES] for word in range(width)))
@@ -219,7 +225,7 @@ class Emulator:
         if name == "buffer_gl0_inv":  # there are no caches
             return self._place(self._step_over(length), (0,), name)
         try:
-            (program, runtime), instruction = self._emu._decode_at(address, "rdna3")
+            (program, runtime), instruction = self._decoded(address)
         except Exception as error:
             raise Fault(f"the emulator does not know the instruction: {error}") from error
         right, read = [_plain(part.split()[0]) for part in text.split("::")], _names_of(instruction)
