@@ -40,7 +40,7 @@ from machine import codegen  # noqa: E402
 
 TRIED = "a9069c177a9d"
 TARGETS = "gfx1100,gfx1151"
-C_TESTS = ("column_sum", "double_backward", "gated", "variants")
+C_TESTS = ("column_sum", "copy", "double_backward", "gated", "variants")
 THIN = ("variants",)  # takes fewer inputs unless it is told to take all
 FIGURES = "65536"  # of how many pairs of inputs errors of gated units are told
 PYTHON_TESTS = ("test_activation_forms.py", "test_activation_values.py", "test_layouts.py", "test_values.py")
@@ -137,6 +137,8 @@ class Session:
 def run_c_test(build, name):
     """A C test in this process."""
     Session.from_environment().attach()
+    libc = ctypes.CDLL(None)
+    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 1, 0)  # by lines, since the process may end by abort
     ctypes.CDLL(os.path.join(build, LIBRARY), mode=ctypes.RTLD_GLOBAL)
     return ctypes.CDLL(os.path.join(build, f"tests/emulated/test_{name}.so")).main()
 
@@ -211,6 +213,7 @@ class Target:
                 *tests,
             ]
         else:
+            environment["CMOCKA_TEST_ABORT"] = "1"  # at the first failure: the last kernel is then the one to look at
             environment["FUSELINE_TEST_FIGURES"] = "1" if self._options.whole else FIGURES
             command = [sys.executable, __file__, "--build", build, "--worker", name]
         begin = time.monotonic()
