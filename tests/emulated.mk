@@ -2,6 +2,8 @@
 # part of "make check", since the emulator is in no package.
 EXTRA_DIST += $(addprefix tests/emulated/,check.py machine.py plugin.py walk.c)
 
+emulated_made =
+
 if GPU_CODE
 if HAVE_CXX
 if HAVE_CMOCKA
@@ -12,12 +14,14 @@ $(emulated_tests): tests/emulated/%.so: tests/%.c tests/on_standin.c Makefile li
 	    -shared -o $@ $(srcdir)/tests/$*.c $(srcdir)/tests/on_standin.c -L.libs -lfuseline $(CMOCKA_LIBS) -lm
 tests/emulated/walk.so: tests/emulated/walk.c Makefile
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(AM_CFLAGS) -O2 -fPIC -shared -o $@ $(srcdir)/tests/emulated/walk.c
-emulated_made = $(emulated_tests) tests/emulated/walk.so
+emulated_made += $(emulated_tests) tests/emulated/walk.so
 CLEANFILES += $(emulated_made)
+emulated_made += tests/standin/libamdhip64.so tests/standin/libcuda.so
+endif
+endif
+endif
 
-check-emulated: all $(emulated_made) tests/standin/libamdhip64.so tests/standin/libcuda.so
+check-emulated: all $(emulated_made)
+	@test -n '$(emulated_made)' || { echo 'check-emulated needs GPU code, a C++17 compiler and cmocka: see the end of what configure prints' >&2; exit 1; }
 	$(PYTHON) $(srcdir)/tests/emulated/check.py --build . --tinygrad '$(TINYGRAD)' $(EMULATED)
 .PHONY: check-emulated
-endif
-endif
-endif
