@@ -244,11 +244,11 @@ def test_json_is_scrubbed_in_its_values(part, planted, monkeypatch):
 def test_archive_tells_nothing_by_itself(part, tmp_path, planted):
     archive = part("archive").Archive(part("scrub").Scrubber())
     archive.add_text("a.txt", "x")
-    archive.write(str(tmp_path / "a.tar.gz"), "folder")
-    with tarfile.open(tmp_path / "a.tar.gz") as found:
+    archive.write(str(tmp_path / "of-planteduser.tar.gz"), "folder")
+    with tarfile.open(tmp_path / "of-planteduser.tar.gz") as found:
         (member,) = found.getmembers()
     assert (member.name, member.uname, member.gname, member.uid, member.mtime) == ("folder/a.txt", "", "", 0, 0)
-    assert b"planteduser" not in (tmp_path / "a.tar.gz").read_bytes()
+    assert b"planteduser" not in (tmp_path / "of-planteduser.tar.gz").read_bytes()
 
 
 def test_long_logs_keep_both_ends(part):
