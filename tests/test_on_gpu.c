@@ -49,6 +49,7 @@ static int open_runtime(const char *path)
     return 1;
 }
 
+/* Opens the first of the runtimes that has a device; returns why none has, or NULL. */
 static const char *find_gpu(void)
 {
     static char standin[1024];
