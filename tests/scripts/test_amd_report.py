@@ -1,6 +1,5 @@
 """scripts/amd-report: from end to end on a machine that is played (tests/played), and its parts."""
 
-import getpass
 import io
 import json
 import os
@@ -431,10 +430,10 @@ def build_tree(root):
 
 
 def names_somebody(data):
-    """Whether a member names what was planted, or who runs this test, and where."""
+    """What a member says of what was planted, or of the machine that this test really runs on."""
     text = data.decode("utf-8", "replace").lower()
     names = ["planted", "somebody", "11223344556677889900", "8a2f00c1d2e3f405", "/homes/"]
-    names += [name for name in (socket.gethostname(), getpass.getuser()) if len(name) >= 5]
+    names += [socket.gethostname()] if len(socket.gethostname()) >= 5 else []
     return [name for name in names if name.lower() in text]
 
 
