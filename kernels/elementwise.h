@@ -269,6 +269,7 @@ FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division divisi
 #define FL_COMPUTE_3_2(formula) formula(x[0], x[1], x[2], &y[0], &y[1], p)
 #define FL_COMPUTE_4_1(formula) formula(x[0], x[1], x[2], x[3], &y[0], p)
 #define FL_COMPUTE_5_2(formula) formula(x[0], x[1], x[2], x[3], x[4], &y[0], &y[1], p)
+#define FL_COMPUTE_5_3(formula) formula(x[0], x[1], x[2], x[3], x[4], &y[0], &y[1], &y[2], p)
 #define FL_PLAIN_4_1(formula)   formula(x[0], x[1], &y[0], p)
 #define FL_PLAIN_5_2(formula)   formula(x[0], x[1], x[2], &y[0], &y[1], p)
 
@@ -304,6 +305,11 @@ FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division divisi
     FL_ELEMENTWISE_MODE(kernel, vector, fl_element_vector<kernel##_operator, true>(arguments, parameters))                       \
     FL_ELEMENTWISE_MODE(kernel, rows, fl_element_rows<kernel##_operator, FL_LENGTH, 1, true>(arguments, division, parameters))   \
     FL_ELEMENTWISE_MODE(kernel, element, fl_element_rows<kernel##_operator, 1, 1, true>(arguments, division, parameters))
+
+/* One whose operands may come in interleaved pairs, and which has one form for all calls. */
+#define FL_ELEMENTWISE_PAIRED(kernel, family, inputs, outputs, roles)                                                            \
+    FL_ELEMENTWISE(kernel, family, inputs, outputs, roles)                                                                       \
+    FL_ELEMENTWISE_MODE(kernel, pairs, fl_element_rows<kernel##_operator, FL_LENGTH, 2, true>(arguments, division, parameters))
 
 /* A kernel of a gated unit: its plain form, which takes gate and up interleaved too; and its full one, with clamp, offset and biases. */
 #define FL_ELEMENTWISE_GATED(kernel, family, inputs, outputs, roles)                                                             \

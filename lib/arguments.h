@@ -8,7 +8,7 @@
 #define FL_ARGUMENTS_H
 
 #define FL_INPUTS_MOST   5
-#define FL_OUTPUTS_MOST  2
+#define FL_OUTPUTS_MOST  3
 #define FL_OPERANDS_MOST (FL_INPUTS_MOST + FL_OUTPUTS_MOST)
 
 struct fl_arguments {

@@ -2,7 +2,7 @@
  * The public entries of an operator, written once for all operators.
  *
  * FL_UNARY_ENTRIES(family, scalars, values, items) and FL_GATED_ENTRIES(...) define the functions that include/fuseline/<family>.h
- * declares: forward and backward, of a unary operator double backward too, each borrowing, _managed, _versioned and _objects. The
+ * declares: forward, backward and double backward, each borrowing, _managed, _versioned and _objects. The
  * operator's file supplies
  *
  *     static fuseline_status <family>_prepare(scalars, struct <family>_parameters *prepared)
@@ -107,10 +107,12 @@
     FL_ARRAY_ENTRY(family##_double_backward,                                                                                     \
                    (tensors[0], tensors[1], tensors[2], FL_UNPACK items stream, (DLTensor *)tensors[3], (DLTensor *)tensors[4]))
 
-/* y = a(gate) * up and its gradients, in the forms that fl_gated_forward and fl_gated_backward tell apart. */
+/* y = a(gate) * up and its gradients, in the forms that fl_gated_forward and its siblings tell apart. */
 #define FL_DECLARE_GATED(T)          T *gate, T *up, T *bias
 #define FL_DECLARE_DY_GATED(T)       T *dy, T *gate, T *up, T *bias
 #define FL_DECLARE_GATED_GRADIENT(T) T *dgate, T *dup
+#define FL_DECLARE_GATED_DOUBLE(T)   T *ddgate, T *ddup, T *dy, T *gate, T *up
+#define FL_DECLARE_GATED_SECOND(T)   T *ddy, T *dgate, T *dup
 #define FL_GATED_ENTRIES(family, scalars, values, items)                                                                         \
     FL_ENTRIES(family##_forward, family, (fuseline_packing packing, FL_UNPACK scalars), values, FL_DECLARE_GATED, FL_DECLARE_Y,  \
                (gate, up, bias, y), fl_gated_forward(&call, FL_IS_PLAIN, up != NULL, bias != NULL, packing), .tensors = 4,       \
@@ -119,10 +121,17 @@
                FL_DECLARE_GATED_GRADIENT, (dy, gate, up, bias, dgate, dup),                                                      \
                fl_gated_backward(&call, FL_IS_PLAIN, up != NULL, bias != NULL, dup != NULL, packing), .tensors = 6,              \
                .outputs = 2, .names = {"dy", "gate", "up", "bias", "dgate", "dup"})                                              \
+    FL_ENTRIES(family##_double_backward, family, (fuseline_packing packing, FL_UNPACK scalars), values, FL_DECLARE_GATED_DOUBLE, \
+               FL_DECLARE_GATED_SECOND, (ddgate, ddup, dy, gate, up, ddy, dgate, dup),                                           \
+               fl_gated_double_backward(&call, up != NULL, ddup != NULL, dup != NULL, packing), .tensors = 8, .outputs = 3,      \
+               .names = {"ddgate", "ddup", "dy", "gate", "up", "ddy", "dgate", "dup"})                                           \
     FL_ARRAY_ENTRY(family##_forward, (tensors[0], tensors[1], tensors[2], (fuseline_packing)numbers[0], FL_UNPACK items stream,  \
                                       (DLTensor *)tensors[3]))                                                                   \
     FL_ARRAY_ENTRY(family##_backward, (tensors[0], tensors[1], tensors[2], tensors[3], (fuseline_packing)numbers[0],             \
-                                       FL_UNPACK items stream, (DLTensor *)tensors[4], (DLTensor *)tensors[5]))
+                                       FL_UNPACK items stream, (DLTensor *)tensors[4], (DLTensor *)tensors[5]))                  \
+    FL_ARRAY_ENTRY(family##_double_backward,                                                                                     \
+                   (tensors[0], tensors[1], tensors[2], tensors[3], tensors[4], (fuseline_packing)numbers[0],                    \
+                    FL_UNPACK items stream, (DLTensor *)tensors[5], (DLTensor *)tensors[6], (DLTensor *)tensors[7]))
 
 #define FL_IS_PLAIN (isinf(prepared.in_double.limit) && prepared.in_double.offset == 0)
 
@@ -130,5 +139,6 @@
 fuseline_status fl_gated_forward(struct fl_call *call, int is_plain, int has_up, int has_bias, fuseline_packing packing);
 fuseline_status fl_gated_backward(struct fl_call *call, int is_plain, int has_up, int has_bias, int has_dup,
                                   fuseline_packing packing);
+fuseline_status fl_gated_double_backward(struct fl_call *call, int has_up, int has_ddup, int has_dup, fuseline_packing packing);
 
 #endif

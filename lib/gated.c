@@ -41,19 +41,39 @@ fuseline_status fl_gated_forward(struct fl_call *call, int is_plain, int has_up,
     return FUSELINE_OK;
 }
 
+/* A pair's second tensor has to be there where up is. */
+static fuseline_status check_second(const char *name, int is_there, int has_up, const char *first)
+{
+    if (is_there == has_up)
+        return FUSELINE_OK;
+    return fl_fail(FUSELINE_ERROR_ARGUMENT, "%s: is %s, but up is %s; accepted: both, or neither where gate and %s are packed",
+                   name, is_there ? "given" : "NULL", has_up ? "given" : "NULL", first);
+}
+
 fuseline_status fl_gated_backward(struct fl_call *call, int is_plain, int has_up, int has_bias, int has_dup,
                                   fuseline_packing packing)
 {
     enum fl_part parts[2] = {FL_WHOLE, FL_WHOLE};
-    if (has_up != has_dup)
-        return fl_fail(FUSELINE_ERROR_ARGUMENT,
-                       "dup: is %s, but up is %s; accepted: both, or neither where gate and dgate are packed",
-                       has_dup ? "given" : "NULL", has_up ? "given" : "NULL");
+    FL_TRY(check_second("dup", has_dup, has_up, "dgate"));
     call->plain = is_plain && !has_bias;
     call->sources[0] = (struct fl_source){0, FL_WHOLE};
     FL_TRY(set_inputs(&call->sources[1], 1, has_up, has_bias, packing));
     FL_TRY(parts_of(packing, parts));
     set_pair(&call->sources[5], 4, !has_up, parts);
+    return FUSELINE_OK;
+}
+
+fuseline_status fl_gated_double_backward(struct fl_call *call, int has_up, int has_ddup, int has_dup, fuseline_packing packing)
+{
+    enum fl_part parts[2] = {FL_WHOLE, FL_WHOLE};
+    FL_TRY(check_second("ddup", has_ddup, has_up, "ddgate"));
+    FL_TRY(check_second("dup", has_dup, has_up, "dgate"));
+    FL_TRY(parts_of(packing, parts));
+    set_pair(&call->sources[0], 0, !has_up, parts);
+    call->sources[2] = (struct fl_source){2, FL_WHOLE};
+    set_pair(&call->sources[3], 3, !has_up, parts);
+    call->sources[5] = (struct fl_source){5, FL_WHOLE};
+    set_pair(&call->sources[6], 6, !has_up, parts);
     return FUSELINE_OK;
 }
 

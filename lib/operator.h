@@ -46,7 +46,7 @@ struct fl_source {
     enum fl_part part;
 };
 
-#define FL_TENSORS_MOST 6
+#define FL_TENSORS_MOST 8
 
 /* One call, from its public arguments to what the dispatcher needs. Made by an entry. */
 struct fl_call {

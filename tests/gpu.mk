@@ -64,6 +64,7 @@ CLEANFILES += $(standin_libraries) $(standin_made) $(standin_made:%=%.d)
 if HAVE_CMOCKA
 GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_on_gpu tests/test_standin \
 	tests/test_column_sum_on_standin tests/test_copy_on_standin tests/test_double_backward_on_standin tests/test_gated_on_standin \
+	tests/test_gated_double_backward_on_standin \
 	tests/test_variants_on_standin
 check_PROGRAMS += $(GPU_TESTS)
 TESTS += $(GPU_TESTS)
@@ -113,6 +114,11 @@ tests_test_gated_on_standin_SOURCES = tests/test_gated.c tests/on_standin.c
 tests_test_gated_on_standin_CPPFLAGS = $(tests_standin_cppflags)
 tests_test_gated_on_standin_CFLAGS = $(tests_cflags)
 tests_test_gated_on_standin_LDADD = $(tests_libs)
+
+tests_test_gated_double_backward_on_standin_SOURCES = tests/test_gated_double_backward.c tests/on_standin.c
+tests_test_gated_double_backward_on_standin_CPPFLAGS = $(tests_standin_cppflags)
+tests_test_gated_double_backward_on_standin_CFLAGS = $(tests_cflags)
+tests_test_gated_double_backward_on_standin_LDADD = $(tests_libs)
 
 tests_test_variants_on_standin_SOURCES = tests/test_variants.c tests/on_standin.c
 tests_test_variants_on_standin_CPPFLAGS = $(tests_standin_cppflags)

@@ -10,7 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 tests_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/lib -I$(top_srcdir)/tests
 tests_cflags = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_libs = libfuseline.la $(CMOCKA_LIBS) -lm
-EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/operators.h tests/internal.h tests/convert_variant.h
+EXTRA_DIST += tests/testing.h tests/tensors.h tests/numbers.h tests/operators.h tests/curvatures.h tests/internal.h tests/convert_variant.h
 
 # The library's code with a switchable instruction set and a recording GPU side: tests/internal.h.
 check_LTLIBRARIES += libinternal.la
@@ -60,6 +60,7 @@ C_TESTS = \
 	tests/test_errors \
 	tests/test_exchange \
 	tests/test_gated \
+	tests/test_gated_double_backward \
 	tests/test_ownership \
 	tests/test_plan \
 	tests/test_select \
@@ -96,6 +97,10 @@ tests_test_exchange_LDADD = $(tests_internal_libs)
 tests_test_gated_CPPFLAGS = $(tests_cppflags)
 tests_test_gated_CFLAGS = $(tests_cflags)
 tests_test_gated_LDADD = $(tests_internal_libs)
+
+tests_test_gated_double_backward_CPPFLAGS = $(tests_cppflags)
+tests_test_gated_double_backward_CFLAGS = $(tests_cflags)
+tests_test_gated_double_backward_LDADD = $(tests_internal_libs)
 
 tests_test_ownership_CPPFLAGS = $(tests_cppflags)
 tests_test_ownership_CFLAGS = $(tests_cflags)

@@ -20,7 +20,7 @@ struct scalars {
 
 static const struct scalars plain_scalars = {1, INFINITY, 0, FUSELINE_HALVES, NULL};
 
-#define TENSORS_MOST 6
+#define TENSORS_MOST 8
 
 /* A kernel's four entries. The tensors are those of the entry's parameters, in their order. */
 struct entry {
@@ -65,6 +65,10 @@ struct entry {
 #define FORM_DY_X_DX(T, ...)        (T *)t[0], (T *)t[1], __VA_ARGS__(T *) t[2]
 #define FORM_GATED(T, ...)          (T *)t[0], (T *)t[1], (T *)t[2], __VA_ARGS__(T *) t[3]
 #define FORM_GATED_GRADIENT(T, ...) (T *)t[0], (T *)t[1], (T *)t[2], (T *)t[3], __VA_ARGS__(T *) t[4], (T *)t[5]
+
+#define FORM_DOUBLE(T, ...) (T *)t[0], (T *)t[1], (T *)t[2], __VA_ARGS__(T *) t[3], (T *)t[4]
+#define FORM_GATED_DOUBLE(T, ...)                                                                                                \
+    (T *)t[0], (T *)t[1], (T *)t[2], (T *)t[3], (T *)t[4], __VA_ARGS__(T *) t[5], (T *)t[6], (T *)t[7]
 
 /* An unevaluated sum of two numbers, where rounding an argument would cost the result digits. */
 struct exact {
@@ -269,7 +273,7 @@ struct operator_case {
     textbook_function *textbook;   /* NULL for a gated unit, as is */
     const struct known *known;     /* as many as known_count */
     int known_count;
-    struct entry forward, backward;
+    struct entry forward, backward, double_backward;
 };
 
 /* Every operator: UNARY(name, kind) or GATED(name, activation, kind), its scalars being of one of the kinds below. */
@@ -293,10 +297,12 @@ struct operator_case {
 
 #define DEFINE_UNARY(name, kind)                                                                                                 \
     DEFINE_ENTRY(name##_forward, FORM_X_Y, SCALARS_##kind)                                                                       \
-    DEFINE_ENTRY(name##_backward, FORM_DY_X_DX, SCALARS_##kind)
+    DEFINE_ENTRY(name##_backward, FORM_DY_X_DX, SCALARS_##kind)                                                                  \
+    DEFINE_ENTRY(name##_double_backward, FORM_DOUBLE, SCALARS_##kind)
 #define DEFINE_GATED(name, activation, kind)                                                                                     \
     DEFINE_ENTRY(name##_forward, FORM_GATED, s->packing, SCALARS_##kind)                                                         \
-    DEFINE_ENTRY(name##_backward, FORM_GATED_GRADIENT, s->packing, SCALARS_##kind)
+    DEFINE_ENTRY(name##_backward, FORM_GATED_GRADIENT, s->packing, SCALARS_##kind)                                               \
+    DEFINE_ENTRY(name##_double_backward, FORM_GATED_DOUBLE, s->packing, SCALARS_##kind)
 FOR_EACH_OPERATOR(DEFINE_UNARY, DEFINE_GATED)
 DEFINE_ENTRY(column_sum, FORM_X_Y)
 
@@ -305,11 +311,13 @@ DEFINE_ENTRY(column_sum, FORM_X_Y)
         #name, 0, HAS_##kind, name##_value, name##_slope, name##_textbook, name##_known,                                         \
         (int)(sizeof name##_known / sizeof *name##_known),                                                                       \
         ENTRY_OF(name##_forward, 1, NAMES("x", "y"), "xy"),                                                                      \
-        ENTRY_OF(name##_backward, 1, NAMES("dy", "x", "dx"), "yxx")},
+        ENTRY_OF(name##_backward, 1, NAMES("dy", "x", "dx"), "yxx"),                                                              \
+        ENTRY_OF(name##_double_backward, 2, NAMES("ddx", "dy", "x", "ddy", "dx"), "xyxyx")},
 #define GATED_ROW(name, activation, kind) {                                                                                      \
         #name, 1, HAS_##kind, activation##_value, activation##_slope, NULL, NULL, 0,                                             \
         ENTRY_OF(name##_forward, 1, NAMES("gate", "up", "bias", "y"), "xuby"),                                                   \
-        ENTRY_OF(name##_backward, 2, NAMES("dy", "gate", "up", "bias", "dgate", "dup"), "yxubxu")},
+        ENTRY_OF(name##_backward, 2, NAMES("dy", "gate", "up", "bias", "dgate", "dup"), "yxubxu"),                                \
+        ENTRY_OF(name##_double_backward, 3, NAMES("ddgate", "ddup", "dy", "gate", "up", "ddy", "dgate", "dup"), "xuyxuyxu")},
 /* clang-format on */
 
 static const struct operator_case operators[] = {FOR_EACH_OPERATOR(UNARY_ROW, GATED_ROW)};
@@ -324,13 +332,5 @@ static inline long double right_gradient(const struct operator_case *op, long do
 #define OPERATORS ((int)(sizeof operators / sizeof operators[0]))
 
 static const struct entry column_sum_entry = ENTRY_OF(column_sum, 1, NAMES("x", "sum"), "xs");
-
-#define ENTRIES (2 * OPERATORS + 1)
-
-/* Every entry, by number; those of swish are the first two. */
-static inline const struct entry *entry_number(int k)
-{
-    return k == 2 * OPERATORS ? &column_sum_entry : k % 2 == 0 ? &operators[k / 2].forward : &operators[k / 2].backward;
-}
 
 #endif

@@ -5,10 +5,11 @@ scratch
 
 # The rows of lib/operators.def, as the kernels' sources repeat them: elementwise ones, whose roles the device code needs too.
 rows() {
-    sed -n 's/^FL_\(OPERATOR\|RULER\)(/FL_ELEMENTWISE(/p; s/^FL_GATED_OPERATOR(/FL_ELEMENTWISE_GATED(/p' "$srcdir/lib/operators.def" | sort
+    sed -n 's/^FL_\(OPERATOR\|RULER\)(/FL_ELEMENTWISE(/p; s/^FL_GATED_OPERATOR(/FL_ELEMENTWISE_GATED(/p; s/^FL_PAIRED_OPERATOR(/FL_ELEMENTWISE_PAIRED(/p' \
+        "$srcdir/lib/operators.def" | sort
 }
 kernels() {
-    sed -n '/^FL_ELEMENTWISE\(_GATED\)\{0,1\}(/p' "$srcdir"/kernels/*.hip | sort
+    sed -n '/^FL_ELEMENTWISE\(_GATED\|_PAIRED\)\{0,1\}(/p' "$srcdir"/kernels/*.hip | sort
 }
 kernels_repeat_the_table() {
     rows >"$folder/rows" && kernels >"$folder/kernels" && test -s "$folder/rows" && diff "$folder/rows" "$folder/kernels"

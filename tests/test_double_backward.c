@@ -6,52 +6,13 @@
 
 #include <stdlib.h>
 
+#include "curvatures.h"
 #include "internal.h"
 #include "numbers.h"
 #include "operators.h"
 #include "tensors.h"
 
 #define FOR_EACH_VARIANT(variant) for (const struct fl_cpu_variant *const *variant = test_variants; *variant != NULL; variant++)
-
-#define FORM_DOUBLE(T, ...) (T *)t[0], (T *)t[1], (T *)t[2], __VA_ARGS__(T *) t[3], (T *)t[4]
-DEFINE_ENTRY(swish_double_backward, FORM_DOUBLE, s->beta, )
-DEFINE_ENTRY(gelu_double_backward, FORM_DOUBLE)
-DEFINE_ENTRY(gelu_tanh_double_backward, FORM_DOUBLE)
-DEFINE_ENTRY(relu2_double_backward, FORM_DOUBLE)
-
-/* The second derivatives, in long double: 0 at an infinite x, which is the limit, but for relu2. */
-
-static long double swish_curvature(long double x, double beta)
-{
-    struct exact z = exact_product(x, beta), minus_z = {-z.value, -z.error};
-    if (is_infinite(z.value) || (is_infinite(x) && beta != 0))
-        return 0;
-    long double s = 1 / (1 + exp_minus(z)), rest = 1 / (1 + exp_minus(minus_z));
-    return beta * s * rest * (2 + z.value * (rest - s));
-}
-
-static long double gelu_curvature(long double x, double beta)
-{
-    (void)beta;
-    return fabsl(x) > 1000 ? 0 : (2 - x * x) * expl(-x * x / 2) * 0.3989422804014326779399L;
-}
-
-static long double gelu_tanh_curvature(long double x, double beta)
-{
-    (void)beta;
-    if (fabsl(x) > TANH_FORM_MOST)
-        return 0;
-    struct exact z = tanh_argument(x), minus_z = {-z.value, -z.error};
-    long double s = 1 / (1 + exp_minus(z)), rest = 1 / (1 + exp_minus(minus_z)), c = 1.5957691216057307117598L, a = 0.044715L;
-    long double slope = c * (1 + 3 * a * x * x);
-    return s * rest * (2 * c * (1 + 6 * a * x * x) + x * slope * slope * (rest - s));
-}
-
-static long double relu2_curvature(long double x, double beta)
-{
-    (void)beta;
-    return x <= 0 ? 0 : x > 0 ? 2 : x;
-}
 
 /* What automatic differentiation makes of the backward that PyTorch writes, with dy = 1, in the type it computes in. */
 #define IN(real, function, x) ((real)(sizeof(real) == sizeof(float) ? function##f((float)(x)) : function((double)(x))))
@@ -88,12 +49,10 @@ static const struct second {
     right_function *curvature;
     float (*textbook_32)(float x, float beta);
     double (*textbook_64)(double x, double beta);
-    struct entry entry;
 } seconds[] = {
 /* clang-format off */
 #define ROW(name) {                                                                                                              \
-        #name, name##_curvature, name##_second_32, name##_second_64,                                                             \
-        ENTRY_OF(name##_double_backward, 2, NAMES("ddx", "dy", "x", "ddy", "dx"), "xyxyx")}
+        #name, name##_curvature, name##_second_32, name##_second_64}
     /* clang-format on */
     ROW(swish),
     ROW(gelu),
@@ -147,7 +106,7 @@ static fuseline_status try(const struct subject *subject, const struct format *o
              ddy = tensor_of(o.ddy, result->dtype, 1, &count, NULL), dx = tensor_of(o.dx, operand->dtype, 1, &count, NULL);
     struct scalars scalars = plain_scalars;
     scalars.beta = subject->beta;
-    return subject->second->entry.borrow((void *[]){&ddx, &dy, &x, &ddy, &dx}, &scalars);
+    return subject->op->double_backward.borrow((void *[]){&ddx, &dy, &x, &ddy, &dx}, &scalars);
 }
 
 static long double right_slope(const struct subject *subject, double x)
@@ -471,7 +430,7 @@ static void refusals(void **state)
     FOR_EACH_SUBJECT(subject)
     {
         for (int k = 0; k < 5; k++) {
-            const struct entry *entry = &subject->second->entry;
+            const struct entry *entry = &subject->op->double_backward;
             DLTensor tensors[5];
             void *list[5];
             char expected[32];

@@ -54,6 +54,31 @@ FUSELINE_API fuseline_status fuseline_geglu_tanh_backward_objects(const struct D
                                                                   void *up, void *bias, fuseline_packing packing, void *dgate,
                                                                   void *dup);
 
+/*
+ * The gradients of the backward's inputs dy, gate and up, from ddgate and ddup, those of its results dgate and dup; without biases. What a
+ * gradient penalty or a Hessian's product with a vector needs, in one pass.
+ *
+ * In:   ddgate and ddup (or NULL, as up), of gate's dtype; dy, gate and up as in the backward call
+ * Out:  ddy, of dy's dtype; dgate and dup (or NULL, as up), of gate's dtype; each may be any input of its shape, strides and dtype
+ */
+FUSELINE_API fuseline_status fuseline_geglu_tanh_double_backward(const DLTensor *ddgate, const DLTensor *ddup, const DLTensor *dy,
+                                                                 const DLTensor *gate, const DLTensor *up,
+                                                                 fuseline_packing packing, void *stream, DLTensor *ddy,
+                                                                 DLTensor *dgate, DLTensor *dup);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_double_backward_managed(DLManagedTensor *ddgate, DLManagedTensor *ddup,
+                                                                         DLManagedTensor *dy, DLManagedTensor *gate,
+                                                                         DLManagedTensor *up, fuseline_packing packing,
+                                                                         void *stream, DLManagedTensor *ddy,
+                                                                         DLManagedTensor *dgate, DLManagedTensor *dup);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_double_backward_versioned(
+    DLManagedTensorVersioned *ddgate, DLManagedTensorVersioned *ddup, DLManagedTensorVersioned *dy,
+    DLManagedTensorVersioned *gate, DLManagedTensorVersioned *up, fuseline_packing packing, void *stream,
+    DLManagedTensorVersioned *ddy, DLManagedTensorVersioned *dgate, DLManagedTensorVersioned *dup);
+FUSELINE_API fuseline_status fuseline_geglu_tanh_double_backward_objects(const struct DLPackExchangeAPI *api, void *ddgate,
+                                                                         void *ddup, void *dy, void *gate, void *up,
+                                                                         fuseline_packing packing, void *ddy, void *dgate,
+                                                                         void *dup);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,8 @@
 #define FL_LOOP_2_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)
 #define FL_LOOP_3_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
 #define FL_LOOP_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], &out[0][i], p);)
+#define FL_LOOP_5_3(formula)                                                                                                     \
+    FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], &out[2][i], p);)
 #define FL_LOOP_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], p);)
 /* The plain form, without the biases. */
 #define FL_PLAIN_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)

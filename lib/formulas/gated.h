@@ -8,6 +8,14 @@
  *
  * The gradient does not pass where a clamp holds its argument back; it does at the limit itself, as torch.clamp has it. Nor does it where
  * a clamp's argument is nan, which only the result shows. Where it does not pass it is 0, whatever it would have been.
+ *
+ * The gradients of dy, gate and up as inputs of that gradient, from ddgate and ddup, those of its results, without biases:
+ *
+ *     ddy   = ddgate * (u + offset) * a'(g) + ddup * a(g)
+ *     dgate = ddgate * dy * (u + offset) * a''(g) + ddup * dy * a'(g)
+ *     dup   = ddgate * dy * a'(g)
+ *
+ * Where the activation is straight, a'' = 0, nothing comes of it, be the rest infinite.
  */
 #ifndef FL_FORMULAS_GATED_H
 #define FL_FORMULAS_GATED_H
@@ -58,6 +66,22 @@
         *dgate =                                                                                                                 \
             fl_name(activation_name##_passes)(g) && (g <= p->limit || !is_clamped) ? dy * (clamped + p->offset) * slope : 0;     \
         *dup = (-p->limit <= u && u <= p->limit) || !is_clamped ? dy * value : 0;                                                \
+    }                                                                                                                            \
+    FL_INLINE void fl_name(family##_double_backward)(fl_real ddgate, fl_real ddup, fl_real dy, fl_real gate, fl_real up,         \
+                                                     fl_real * ddy, fl_real * dgate, fl_real * dup,                              \
+                                                     const fl_parameters(family) * p)                                            \
+    {                                                                                                                            \
+        fl_real g = p->limit < gate ? p->limit : gate, u = p->limit < up ? p->limit : up, value, slope;                          \
+        u = (u < -p->limit ? -p->limit : u) + p->offset;                                                                         \
+        fl_real curvature = fl_name(activation_name##_curvature)(g, &value, &slope, &p->activation);                             \
+        int is_clamped = p->limit < (fl_real)__builtin_inf();                                                                    \
+        int gate_passes = fl_name(activation_name##_passes)(gate) && (gate <= p->limit || !is_clamped);                          \
+        int up_passes = (-p->limit <= up && up <= p->limit) || !is_clamped;                                                      \
+        fl_real along_gate = gate_passes ? ddgate * slope : 0, along_up = up_passes ? ddup : 0;                                  \
+        fl_real bend = curvature == 0 ? 0 : ddgate * (dy * u) * curvature;                                                       \
+        *ddy = along_gate * u + along_up * value;                                                                                \
+        *dgate = gate_passes ? bend + along_up * dy * slope : 0;                                                                 \
+        *dup = up_passes ? along_gate * dy : 0;                                                                                  \
     }
 
 #endif

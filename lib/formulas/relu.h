@@ -26,6 +26,12 @@ FL_INLINE fl_real fl_name(relu_slope)(fl_real x, fl_real *value, const fl_parame
     return 1; /* where it passes */
 }
 
+FL_INLINE fl_real fl_name(relu_curvature)(fl_real x, fl_real *value, fl_real *slope, const fl_parameters(relu) * p)
+{
+    *slope = fl_name(relu_slope)(x, value, p);
+    return 0;
+}
+
 FL_INLINE int fl_name(relu_passes)(fl_real x)
 {
     return !(x <= 0);

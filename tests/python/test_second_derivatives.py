@@ -7,6 +7,7 @@ import torch
 
 import fuseline
 from activations import FORMS, GATED, PAIRS, UNARY, bias_in_form, values
+from fuseline._torch import TorchAdapter
 
 UNARY = [*UNARY, UNARY[0]._replace(name="swish beta -0.7", options={"beta": -0.7})]
 UNARY[-1] = UNARY[-1]._replace(eager=lambda x: x * torch.sigmoid(-0.7 * x), exact=lambda x: x * torch.sigmoid(-0.7 * x))
@@ -307,6 +308,29 @@ def test_forward_mode_through_the_gradient_of_a_gated_unit(device, form, bias):
         _, results = torch.func.jvp(of_varied, tuple(varied), tangents)
         expected = sum((g * d).sum() for g, d, c in zip(grads, directions, chosen) if c)
         torch.testing.assert_close(sum((r * w).sum() for r, w in zip(results, weights)), expected)
+
+
+@by_gated
+@by_form
+def test_gated_units_need_one_kernel(device, operator, form, monkeypatch):
+    """Without a bias; where one of the backward's results has no gradient too."""
+    leaves, keywords = gated_leaves(form, 3, 4, device=device)
+    dy = leaf(3, 4, seed=8, device=device)
+    run, launched = TorchAdapter.plain, []
+
+    def watched(self, kernel, *arguments):
+        launched.append(kernel.name)
+        return run(self, kernel, *arguments)
+
+    for results in (slice(None), slice(1)):
+        grads = torch.autograd.grad(
+            operator.forward(*leaves, **operator.options, **keywords), leaves, dy, create_graph=True
+        )
+        total = sum(grad.square().sum() for grad in grads[results])
+        with monkeypatch.context() as context:
+            context.setattr(TorchAdapter, "plain", watched)
+            torch.autograd.grad(total, [dy, *leaves])
+        assert len(launched) == 1 and launched.pop().endswith("_double_backward")
 
 
 def test_third_derivatives_of_a_gated_unit_are_refused(device):

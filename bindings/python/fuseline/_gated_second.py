@@ -1,4 +1,4 @@
-"""The second derivatives of a gated unit in PyTorch, composed of its activation's own kernels.
+"""The second derivatives of a gated unit in PyTorch: one kernel, or with a bias composed of its activation's own.
 
 With hg and hu the gradients of the backward's results dgate and dup, and g, u as the unit has them after bias and
 clamp, the gradients of the backward's inputs are
@@ -15,6 +15,8 @@ from math import inf
 
 def second_gradients(call, kernel, grads, inputs, scalars, needed):
     """As ``_differentiation.gradients``, for the backward kernel of a gated unit."""
+    if inputs[3] is None:
+        return _fused(call, kernel, grads, inputs[:3], scalars, needed)
     dy, gate, up, bias = inputs
     packed, alternates = kernel.is_packed(inputs), kernel.alternates(scalars)
     beta, (limit, offset) = scalars[1:2], scalars[2:4] or (inf, 0.0)
@@ -60,6 +62,18 @@ def second_gradients(call, kernel, grads, inputs, scalars, needed):
         sums = [part.sum(tuple(range(part.ndim - 1))) if part.ndim > 1 else part for part in (dgate, dup)]
         results[3] = _joined(*sums, packed and alternates).to(bias.dtype)
     return [result if wanted else None for result, wanted in zip(results, needed)]
+
+
+def _fused(call, kernel, grads, inputs, scalars, needed):
+    import torch
+
+    directions = kernel.placed((*inputs, None), grads)
+    for k, (direction, array) in enumerate(zip(directions, inputs[1:])):
+        if direction is None and array is not None:
+            directions[k] = torch.zeros_like(array)
+    made = call(kernel.fused, (*directions, *inputs), scalars)
+    results = kernel.fused.placed((*directions, *inputs), made)
+    return [*(result if wanted else None for result, wanted in zip(results, needed)), None]
 
 
 def _activation(call, forward, scalars):

@@ -87,28 +87,31 @@ class Kernel:
         second: the index of the optional input without which the leading one holds two tensors; None if it never does.
         gradient: the kernel that computes the gradients of the inputs, from those of the outputs and then the
             inputs; None where there is none.
-        composes_gradient: True if the gradients of its inputs are composed of other kernels, by ``_gated_second``.
-        activation: then, the forward kernel of the gated unit's activation; None for relu, which has none.
+        composes_gradient: True of a gated unit's backward: ``_gated_second`` computes the gradients of its inputs.
+        fused: then, the kernel that computes them where there is no bias.
+        activation: then, the forward kernel of the unit's activation, of which they are composed where there is one;
+            None for relu, which has none.
         is_differentiable: True if either holds.
         borrow, objects: the ctypes functions; ``_library`` sets them.
     """
 
-    def __init__(self, name, function, inputs, scalars, outputs, second=None, gradient=None, composes_gradient=False):
+    def __init__(self, name, function, inputs, scalars, outputs, lead=None, second=None, gradient=None, fused=None):
         self.name = name
         self.function = function
         self.inputs = inputs
         self.scalars = scalars
         self.outputs = tuple(output for output in outputs if not output.summed)
         self.sums = tuple(output for output in outputs if output.summed)
-        self.lead = self.outputs[0].like
+        self.lead = self.outputs[0].like if lead is None else lead
         self.is_plain = (
             not any(operand.is_optional for operand in inputs) and len(outputs) == 1 and outputs[0].form is SAME
         )
         self.second = second
         self.gradient = gradient
-        self.composes_gradient = composes_gradient
+        self.composes_gradient = fused is not None
+        self.fused = fused
         self.activation = None
-        self.is_differentiable = gradient is not None or composes_gradient
+        self.is_differentiable = gradient is not None or fused is not None
         self.borrow = None
         self.objects = None
 
@@ -168,10 +171,20 @@ def _unary(function, scalars=(), family=None):
 
 
 def _gated(function, scalars=(), family=None):
-    """The two kernels of y = a(gate) * up."""
+    """The three kernels of y = a(gate) * up."""
     family = family or function
-    pair = Input("gate"), Input("up", is_optional=True), Input("bias", COLUMNS, is_optional=True)
+    two = Input("gate"), Input("up", is_optional=True)
+    pair = *two, Input("bias", COLUMNS, is_optional=True)
     scalars = _INTERLEAVED, *scalars
+    double_backward = Kernel(
+        f"{family}_double_backward",
+        f"{function}_double_backward",
+        (Input("ddgate"), Input("ddup", is_optional=True), Input("dy", UNPACKED), *two),
+        scalars,
+        outputs=(Output("ddy", like=2), Output("dgate", like=3), Output("dup", like=4)),
+        lead=3,
+        second=4,
+    )
     backward = Kernel(
         f"{family}_backward",
         f"{function}_backward",
@@ -179,12 +192,12 @@ def _gated(function, scalars=(), family=None):
         scalars,
         outputs=(Output("dgate", like=1), Output("dup", like=2), Output("dbias", like=3, summed=(0, 1))),
         second=2,
-        composes_gradient=True,
+        fused=double_backward,
     )
     forward = Kernel(
         f"{family}_forward", function, pair, scalars, (Output("y", 0, UNPACKED),), second=1, gradient=backward
     )
-    return forward, backward
+    return forward, backward, double_backward
 
 
 COLUMN_SUM = Kernel("column_sum", "column_sum", (Input("x"),), (), (Output("sum", 0, COLUMNS),))

@@ -50,7 +50,8 @@ def geglu_backward(dy, gate, up=None, *, approximate="none", bias=None, interlea
         gate, up, approximate, bias, interleaved: what was given to ``geglu``.
     {out_and_gradients}
 
-        PyTorch: differentiable once, which is the second derivative, composed of the activation's own kernels.
+        PyTorch: differentiable once, which is the second derivative, in one pass; with a bias it is composed of the
+            activation's own kernels.
 
     Special values: as the products say, with the derivative's limits at infinite gates, 1 and 0, where PyTorch has nan.
 

@@ -49,7 +49,8 @@ def reglu_backward(dy, gate, up=None, *, bias=None, interleaved=False, out=None)
         gate, up, bias, interleaved: what was given to ``reglu``.
     {out_and_gradients}
 
-        PyTorch: differentiable once, which is the second derivative, composed of PyTorch's functions.
+        PyTorch: differentiable once, which is the second derivative, in one pass; with a bias it is composed of
+            PyTorch's functions.
 
     Special values: where gate is 0 or below its gradient is 0, whatever dy and up are; elsewhere as the products say,
     the derivative of max(gate, 0) being 1 at nan too. So PyTorch's relu has it.

@@ -61,7 +61,8 @@ def swiglu_backward(dy, gate, up=None, *, beta=1.0, limit=None, offset=0.0, bias
         gate, up, beta, limit, offset, bias, interleaved: what was given to ``swiglu``.
     {out_and_gradients}
 
-        PyTorch: differentiable once, which is the second derivative, composed of the activation's own kernels.
+        PyTorch: differentiable once, which is the second derivative, in one pass; with a bias it is composed of the
+            activation's own kernels.
 
     Special values: as the products say, with the derivative's limits at infinite gates, 1 and 0 (for beta > 0), where
     PyTorch has nan. Where a clamp holds gate or up back, or is given nan, the gradient of that one is 0.
