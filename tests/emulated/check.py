@@ -79,10 +79,12 @@ class Session:
     """What runs launches in this process, and its report."""
 
     def __init__(self, build, tinygrad, report, watched, trace):
-        self._report, self._trace = report, trace
+        self._report = report
         with open(watched, "r+b") as file:
             self._watched = mmap.mmap(file.fileno(), machine.WATCHED)
-        self._machine = machine.Machine(tinygrad, os.path.join(build, "tests/emulated/walk.so"), self._watched, trace)
+        self._machine = machine.Machine(
+            tinygrad, os.path.join(build, "tests/emulated/walk.so"), self._watched, trace and tuple(trace)
+        )
         self._standin = ctypes.CDLL(os.path.join(build, "tests/standin/libamdhip64.so"))
         self._run = RUN(self._launch)
         self._reset = ctypes.CDLL(None).signal
