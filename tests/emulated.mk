@@ -8,7 +8,7 @@ if GPU_CODE
 if HAVE_CXX
 if HAVE_CMOCKA
 # The tests of right values on stand-ins once more, as libraries, for a process that has the emulator.
-emulated_tests = $(addprefix tests/emulated/,test_column_sum.so test_copy.so test_double_backward.so test_gated.so test_variants.so)
+emulated_tests = $(addprefix tests/emulated/,test_column_sum.so test_copy.so test_double_backward.so test_gated.so test_gated_double_backward.so test_variants.so)
 $(emulated_tests): tests/emulated/%.so: tests/%.c tests/on_standin.c Makefile libfuseline.la
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(tests_standin_cppflags) $(CPPFLAGS) $(tests_cflags) $(CFLAGS) -fPIC \
 	    -shared -o $@ $(srcdir)/tests/$*.c $(srcdir)/tests/on_standin.c -L.libs -lfuseline $(CMOCKA_LIBS) -lm

@@ -40,7 +40,7 @@ from machine import codegen  # noqa: E402
 
 TRIED = "a9069c177a9d"
 TARGETS = "gfx1100,gfx1151"
-C_TESTS = ("column_sum", "copy", "double_backward", "gated", "variants")
+C_TESTS = ("column_sum", "copy", "double_backward", "gated", "gated_double_backward", "variants")
 THIN = ("variants",)  # takes fewer inputs unless it is told to take all
 FIGURES = "65536"  # of how many pairs of inputs errors of gated units are told
 PYTHON_TESTS = ("test_activation_forms.py", "test_activation_values.py", "test_layouts.py", "test_values.py")
@@ -53,13 +53,20 @@ FAULT = 70  # its exit status where the emulator cannot go on; its report is the
 # --- in a process that runs tests ---
 
 
+def operands_most():
+    """How many operands a kernel has at most, as lib/arguments.h states it."""
+    with open(os.path.join(ROOT, "lib", "arguments.h"), encoding="utf-8") as file:
+        inputs, outputs = re.findall(r"^#define FL_(?:INPUTS|OUTPUTS)_MOST +(\d+)$", file.read(), re.MULTILINE)
+    return int(inputs) + int(outputs)
+
+
 class Arguments(ctypes.Structure):
-    """What a kernel is given first and second: lib/arguments.h, lib/gpu/walk.h."""
+    """What a kernel is given first, before the division and the operator's parameters: lib/arguments.h."""
 
     _fields_ = (
-        ("data", ctypes.c_void_p * 7),
-        ("row_stride", ctypes.c_longlong * 7),
-        ("column_stride", ctypes.c_int * 7),
+        ("data", ctypes.c_void_p * operands_most()),
+        ("row_stride", ctypes.c_longlong * operands_most()),
+        ("column_stride", ctypes.c_int * operands_most()),
         ("rows", ctypes.c_longlong),
         ("columns", ctypes.c_longlong),
         ("plain", ctypes.c_int),
@@ -67,6 +74,8 @@ class Arguments(ctypes.Structure):
 
 
 class Division(ctypes.Structure):
+    """lib/gpu/walk.h."""
+
     _fields_ = ("multiplier", ctypes.c_uint32), ("shift", ctypes.c_int)
 
 
@@ -108,6 +117,8 @@ class Session:
             self._reset(signal.SIGBUS, None)
             name, code = name.decode(), self._machine.code_object(code, size)
             copy = bytearray(ctypes.string_at(arguments, code.kernels[name].kernarg))
+            if not 0 < len(copy) - ctypes.sizeof(Arguments) - ctypes.sizeof(Division) <= 32:  # of parameters
+                raise machine.Fault(f"{len(copy)} bytes of arguments: not those of lib/arguments.h")
             seen = Arguments.from_buffer_copy(copy)
             self._elements[name] += seen.rows * seen.columns
             self._count += 1
