@@ -225,7 +225,7 @@ static int run(const struct fuseline_python_kernel *kernel, object *const *argum
     int inputs = kernel->inputs, lead = kernel->lead, is_done = 0;
     void *stream = NULL;
 
-    if (!are_numbers(arguments + inputs, kernel->scalars))
+    if (!has_torch || !are_numbers(arguments + inputs, kernel->scalars))
         return 0;
     for (int k = 0; k < kernel->scalars; k++)
         scalars[k] = python.as_double(arguments[inputs + k]);

@@ -11,6 +11,7 @@ import torch
 import fuseline
 from conftest import torch_adapter
 from fuseline import _builtin
+from process import run_python
 
 pytestmark = pytest.mark.skipif(
     not _builtin.is_supported or torch_adapter().exchange is None, reason="needs PyTorch's DLPack exchange table"
@@ -227,3 +228,30 @@ def test_large_results_are_asked_to_lie_in_large_pages():
     fuseline.swish(x, out=out)
     assert has_large_pages(fuseline.swish(x))
     assert not has_large_pages(out) and not has_large_pages(x)
+
+
+def test_torch_without_an_exchange_table():
+    """Older releases of PyTorch have none: every way through a graph goes by Python then, from the first call on."""
+    run_python("""
+import torch
+try:
+    del torch.Tensor.__dlpack_c_exchange_api__
+except AttributeError:
+    pass
+import fuseline
+
+def values(function):
+    x = torch.linspace(-2, 2, 5, dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    return function(x).detach(), first.detach(), second
+
+for ours, right in zip(values(fuseline.swish), values(torch.nn.functional.silu)):
+    torch.testing.assert_close(ours, right)
+x = torch.linspace(-2, 2, 6, requires_grad=True)
+fuseline.swiglu(x[:3], x[3:]).sum().backward()
+gradient, x.grad = x.grad, None
+(torch.nn.functional.silu(x[:3]) * x[3:]).sum().backward()
+torch.testing.assert_close(gradient, x.grad)
+torch.testing.assert_close(torch.vmap(fuseline.swish)(torch.ones(2, 3)), torch.nn.functional.silu(torch.ones(2, 3)))
+""")

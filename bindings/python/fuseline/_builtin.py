@@ -7,7 +7,7 @@ that code is called at once.
 import ctypes
 from ctypes import c_char_p, c_int, c_uint, c_void_p, py_object
 
-from . import _library
+from . import _dlpack, _library
 from ._kernels import COLUMNS, UNPACKED
 
 _FUNCTIONS = (
@@ -68,6 +68,9 @@ class _MethodDef(ctypes.Structure):
 
 # What C points to lives as long as the process.
 _kept = []
+
+# No exchange table: one of version 0, by which C reads nothing.
+_NO_EXCHANGE = _dlpack.DLPackExchangeAPI()
 _kernels = {}
 
 
@@ -201,14 +204,16 @@ def serve_torch(torch, exchange, are_transforms_active, wrapped):
     """From now on C serves PyTorch's tensors.
 
     Args:
-        exchange: the address of the exchange table; None so that C does not.
+        exchange: the address of the exchange table; None so that C does not, but for handing calls to Python code, for
+            which it needs the other objects.
         are_transforms_active: a function that tells whether any of torch.func's is.
         wrapped: the exception by which the Python form of a forward refuses their tensors.
     """
     function = _library.functions["fuseline_python_set_torch"]
-    if not is_supported or exchange is None:
-        _library.check(function(None, 0))
+    if not is_supported:
         return
+    if exchange is None:
+        exchange = ctypes.addressof(_NO_EXCHANGE)
     objects = (
         torch.Tensor,
         torch.nn.Parameter,
