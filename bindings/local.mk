@@ -13,6 +13,7 @@ python_package = \
 	bindings/python/fuseline/_errors.py \
 	bindings/python/fuseline/_gated_second.py \
 	bindings/python/fuseline/_generic.py \
+	bindings/python/fuseline/_gpu_runtime.py \
 	bindings/python/fuseline/_jax.py \
 	bindings/python/fuseline/_kernels.py \
 	bindings/python/fuseline/_library.py \

@@ -189,6 +189,7 @@ EXTRA_DIST += \
 	tests/python/test_dlpack.py \
 	tests/python/test_dtensor.py \
 	tests/python/test_gpu.py \
+	tests/python/test_gpu_runtime.py \
 	tests/python/test_jax.py \
 	tests/python/test_layouts.py \
 	tests/python/test_library.py \
@@ -199,6 +200,7 @@ EXTRA_DIST += \
 	tests/python/test_overlap.py \
 	tests/python/test_real_runtime.py \
 	tests/python/test_replace.py \
+	tests/python/test_rocm_conventions.py \
 	tests/python/test_second_derivatives.py \
 	tests/python/test_tensor.py \
 	tests/python/test_threads.py \

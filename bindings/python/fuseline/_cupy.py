@@ -2,7 +2,7 @@
 
 import sys
 
-from . import _dlpack
+from . import _dlpack, _errors, _gpu_runtime
 from ._adapter import wrong_object
 from ._numpy import NumpyAdapter
 
@@ -12,11 +12,17 @@ class CupyAdapter(NumpyAdapter):
 
     def __init__(self, module):
         super().__init__(module)
-        self._device_type = _dlpack.ROCM if module.cuda.runtime.is_hip else _dlpack.CUDA
+        is_hip = module.cuda.runtime.is_hip
+        self._device_type = _dlpack.ROCM if is_hip else _dlpack.CUDA
+        linked = getattr(sys.modules.get("cupy_backends.cuda.api.runtime"), "__file__", None)
+        # Why all arrays are refused; None if they are not.
+        self._gpu_problem = _gpu_runtime.tell("CuPy", [linked]) if is_hip and linked else None
 
     def check_kind(self, name, array):
         if not isinstance(array, self.module.ndarray):
             raise wrong_object(name, array, self.kind)
+        if self._gpu_problem is not None:
+            raise _errors.GpuRuntimeError(self._gpu_problem)
 
     def address(self, array):
         return array.data.ptr

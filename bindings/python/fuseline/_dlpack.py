@@ -246,6 +246,23 @@ def export(producer, device_type, stream):
     return _call_with_fewer(producer.__dlpack__, attempts)
 
 
+def stream_pointer(device_type, number):
+    """The stream that a consumer's ``stream`` argument of ``__dlpack__`` names, as a pointer to launch on.
+
+    As the array API standard has it: CUDA's default stream is 1 and each thread's own 2, which are their pointers too;
+    ROCm's is 0, where 1 and 2 are not allowed. Of both, -1 asks for no order, and what is greater than 2 is a pointer.
+
+    Raises: DeviceError for None and -1 too, since what is launched has to be ordered before the consumer's work.
+    """
+    accepted = "1, 2" if device_type != ROCM else "0"
+    if isinstance(number, int) and not isinstance(number, bool):
+        if number > 2:
+            return number
+        if str(number) in accepted.split(", "):
+            return number or None
+    raise _errors.DeviceError(f"stream: is {number!r}; accepted: {accepted}, or a stream's pointer")
+
+
 def stream_number(device_type, pointer):
     """A stream as `__dlpack__` takes it: CUDA's default stream is 1, ROCm's 0, others are their pointer."""
     if pointer:

@@ -118,6 +118,7 @@ class _Launch:
             raise _errors.DeviceError(
                 "JAX names no stream on this device, so its results cannot be ordered after the kernel"
             )
+        pointer = _dlpack.stream_pointer(device_type, stream)
         self._done = True
         held = []
 
@@ -131,7 +132,7 @@ class _Launch:
                 for operand, array in zip(self._kernel.inputs, self._inputs)
             ]
             outputs = [take(result.name, array) for result, array in zip(self._results, self._outputs)]
-            adapter = _OnStream(stream)
+            adapter = _OnStream(pointer)
             adapter.run(self._kernel, inputs, self._scalars, self._results, outputs, {})
             adapter.add_sums(self._kernel, inputs, self._results, outputs, {})
         finally:

@@ -6,10 +6,11 @@ the CPU, where the lock had better be released, each tensor is described by its 
 """
 
 import ctypes
+import os
 import sys
 import warnings
 
-from . import _builtin, _dlpack, _dtensor, _errors
+from . import _builtin, _dlpack, _dtensor, _errors, _gpu_runtime
 from ._adapter import Adapter, type_name, unsupported_dtype, wrong_dtype, wrong_object
 from ._differentiation import as_tuple, call_on_batch, make_functions
 from ._kernels import COLUMNS, KERNELS, SAME, UNPACKED
@@ -52,8 +53,10 @@ class TorchAdapter(Adapter):
         self._tracing_state = getattr(torch._C, "_get_tracing_state", _none)
         self._registered = None
         self._apply = make_functions(torch, self)
+        # Why tensors on a GPU are refused; None if they are not.
+        self._gpu_problem = _gpu_runtime.tell("PyTorch", _linked_to_hip(torch)) if torch.version.hip else None
         # The address of the exchange table; None where there is none, or where it does not do what it should.
-        self.exchange = _working_exchange(torch, self)
+        self.exchange = _working_exchange(torch, self) if self._gpu_problem is None else None
         self.serve_by_c(True)
 
     def serve_by_c(self, is_wanted):
@@ -188,7 +191,11 @@ class TorchAdapter(Adapter):
         return _dlpack.describe(tensor.data_ptr(), tensor.shape, tensor.stride(), dtype, device)
 
     def stream(self, tensor):
-        return self._torch.cuda.current_stream(tensor.device).cuda_stream if tensor.is_cuda else None
+        if not tensor.is_cuda:
+            return None
+        if self._gpu_problem is not None:
+            raise _errors.GpuRuntimeError(self._gpu_problem)
+        return self._torch.cuda.current_stream(tensor.device).cuda_stream
 
     def new_outputs(self, kernel, inputs, results, dtype):
         # As the base class has it, with one call less for most.
@@ -276,6 +283,12 @@ def _never(*arguments):
 
 def _none():
     return None
+
+
+def _linked_to_hip(torch):
+    """PyTorch's own libraries that use AMD's runtime."""
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    return [os.path.join(folder, name) for name in ("libc10_hip.so", "libtorch_hip.so")]
 
 
 def _first_line(error):
