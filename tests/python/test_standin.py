@@ -39,7 +39,7 @@ def arrays():
 
 
 def test_work_is_queued_on_the_stream_that_the_producers_were_told_of(arrays):
-    """I1: nothing has run when the call returns; what follows on the default stream finds the result."""
+    """F15, I1: nothing has run when the call returns, which waits for the fill; what follows on the default stream finds the result."""
     x, out = arrays
     before = RUNTIME.kernels_run()
     assert fuseline.swish(x, out=out) is out
@@ -77,6 +77,7 @@ def test_the_device_is_the_tensors(device):
 
 
 def test_two_devices_are_refused(arrays):
+    """F10"""
     out = array(torch.empty_like(X), 1)
     with pytest.raises(fuseline.DeviceError, match="out is on ROCm device 1, but x is on ROCm device 0"):
         fuseline.swish(arrays[0], out=out)
@@ -182,7 +183,7 @@ def test_memory_given_back_too_early_crashes():
 
 @pytest.mark.parametrize("which", ["x", "out"])
 def test_an_element_too_many_crashes(which):
-    """A producer that states one more element than it has."""
+    """J7: a producer that states one more element than it has."""
     other = "out" if which == "x" else "x"
     done = run(PROGRAM + f"{which}._like, {other} = torch.empty(1001), array(1001, 1.5); fuseline.swish(x, out=out)")
     assert done.returncode < 0
