@@ -39,7 +39,7 @@ def arrays():
 
 
 def test_work_is_queued_on_the_stream_that_the_producers_were_told_of(arrays):
-    """F15, I1: nothing has run when the call returns, which waits for the fill; what follows on the default stream finds the result."""
+    """F15, I1: nothing has run when the call returns; then it waits for the fill, and what follows finds the result."""
     x, out = arrays
     before = RUNTIME.kernels_run()
     assert fuseline.swish(x, out=out) is out
