@@ -8,7 +8,7 @@ from torch.nn import functional
 
 import fuseline
 
-from .._call import function_of
+from .._call import call, function_of
 from .._kernels import KERNELS
 
 # A stage is one pass over memory: how many tensors it reads, and how many it writes.
@@ -26,6 +26,7 @@ _GATED = {
     "backward_broadcast": ((2, 2),),
     "both": ((2, 1), (3, 2)),
     "step": ((2, 1), (1, 0), (2, 2)),
+    "double_backward": ((5, 3),),
 }
 # The gradient of the bias is read off the others.
 _BIASED = {"forward": ((2, 1),), "backward": ((3, 2), (2, 0)), "both": ((2, 1), (3, 2), (2, 0))}
@@ -49,7 +50,7 @@ class Operator(NamedTuple):
         forward, backward: fuseline's functions of the inputs, and of dy and the inputs; both take ``out``.
         eager: the expression in PyTorch's functions, of the inputs.
         builtin: a Builtin, or None.
-        double_backward: of ddx, dy and x, or None.
+        double_backward: of the gradients of the inputs' gradients, dy and the inputs; or None.
         copies_rows: the input is the first half of each row of a tensor twice as wide, which others copy first.
         liger, aiter: the name of the function of Liger-Kernel, and of AITER, or None.
     """
@@ -110,6 +111,17 @@ def _second(family, *scalars):
     return lambda *tensors: function(*tensors, *scalars, None, None)
 
 
+def _second_gated(family, interleaved, scalars):
+    kernel = KERNELS[f"{family}_double_backward"]
+
+    def second(*tensors):
+        if len(tensors) == 3:  # packed: no up, and no gradient of it
+            tensors = tensors[0], None, *tensors[1:], None
+        return call(kernel, tensors, (interleaved, *scalars), None)
+
+    return second
+
+
 def _unary(function, eager, builtin, family=None, scalars=(), values=()):
     return Operator(
         (1,),
@@ -134,12 +146,13 @@ def _interleaved(activation):
     return lambda packed: activation(packed[..., ::2]) * packed[..., 1::2]
 
 
-def _gated(name, function, activation, liger=None, aiter=None, **keywords):
+def _gated(name, function, activation, liger=None, aiter=None, scalars=(), **keywords):
     """The three forms of a gated unit."""
     forward, backward = _public(function, **keywords), _public(f"{function}_backward", **keywords)
+    second = _second_gated(name, False, scalars)
     by_turns = {"interleaved": True, **keywords}
-    yield name, Operator((1, 1), _GATED, forward, backward, lambda g, u: activation(g) * u, liger=liger)
-    yield f"{name}_packed", Operator((2,), _GATED, forward, backward, _halves(activation), aiter=aiter)
+    yield name, Operator((1, 1), _GATED, forward, backward, lambda g, u: activation(g) * u, None, second, liger=liger)
+    yield f"{name}_packed", Operator((2,), _GATED, forward, backward, _halves(activation), None, second, aiter=aiter)
     yield (
         f"{name}_interleaved",
         Operator(
@@ -148,6 +161,8 @@ def _gated(name, function, activation, liger=None, aiter=None, **keywords):
             _public(function, **by_turns),
             _public(f"{function}_backward", **by_turns),
             _interleaved(activation),
+            None,
+            _second_gated(name, True, scalars),
         ),
     )
 
@@ -180,7 +195,7 @@ OPERATORS = {
     "gelu": _unary("gelu", _gelu, _gelu_builtin("none")),
     "gelu_tanh": _unary("gelu", _gelu_tanh, _gelu_builtin("tanh"), "gelu_tanh", ("tanh",)),
     "relu2": _unary("relu2", _relu2, None),
-    **dict(_gated("swiglu", "swiglu", functional.silu, "LigerSiLUMulFunction", "silu_and_mul")),
+    **dict(_gated("swiglu", "swiglu", functional.silu, "LigerSiLUMulFunction", "silu_and_mul", (1.0, math.inf, 0.0))),
     "swiglu_bias": Operator(
         (2, "bias"),
         _BIASED,
@@ -189,7 +204,13 @@ OPERATORS = {
         lambda packed, bias: _halves(functional.silu)(packed + bias),
     ),
     "swiglu_clamped": Operator(
-        (2,), _GATED, _public("swiglu", **_CLAMP), _public("swiglu_backward", **_CLAMP), _clamped
+        (2,),
+        _GATED,
+        _public("swiglu", **_CLAMP),
+        _public("swiglu_backward", **_CLAMP),
+        _clamped,
+        None,
+        _second_gated("swiglu", True, (1.702, 7.0, 1.0)),
     ),
     **dict(_gated("geglu", "geglu", functional.gelu, aiter="gelu_and_mul")),
     **dict(

@@ -66,11 +66,11 @@ class Tensors:
 
         old = first.inputs if first else [None] * len(operator.widths)
         self.inputs = [make(extents(width), of) for width, of in zip(operator.widths, old)]
-        self.dy = self.ddx = None
+        self.dy, self.ddx = None, []
         if case.direction in ("backward", "both", "double_backward"):
             self.dy = make(shape, first and first.dy)
         if case.direction == "double_backward":
-            self.ddx = make(shape, first and first.ddx)
+            self.ddx = [make(tensor.shape, of) for tensor, of in zip(self.inputs, first.ddx if first else old)]
         self.dy_of_one = torch.ones((), dtype=dtype, device=device).expand(shape)
         self.out = None
         if case.out:
@@ -120,8 +120,8 @@ def _through_autograd(function, case, tensors):
         result, dy = function(*leaves), tensors.gradient(case)
         return lambda: torch.autograd.grad(result, leaves, dy, retain_graph=True)
     dy = tensors.dy.detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(function(*leaves), leaves, dy, create_graph=True)
-    return lambda: torch.autograd.grad(gradient, (dy, *leaves), tensors.ddx, retain_graph=True)
+    gradients = torch.autograd.grad(function(*leaves), leaves, dy, create_graph=True)
+    return lambda: torch.autograd.grad(gradients, (dy, *leaves), tensors.ddx, retain_graph=True)
 
 
 def _ours(case, tensors):
@@ -133,7 +133,7 @@ def _ours(case, tensors):
         dy = tensors.gradient(case)
         return lambda: operator.backward(dy, *inputs, **keywords)
     if case.direction == "double_backward":
-        return lambda: operator.double_backward(tensors.ddx, tensors.dy, *inputs)
+        return lambda: operator.double_backward(*tensors.ddx, tensors.dy, *inputs)
     return _through_autograd(operator.forward, case, tensors)
 
 
@@ -311,7 +311,7 @@ def _numbers_of_sets(case, machine):
     item = ITEM_SIZES[case.dtype]
     operator = OPERATORS[case.op]
     inputs = sum(0 if width == "bias" else width for width in operator.widths)
-    gradients = {"backward": 1, "both": 1, "double_backward": 2}.get(case.direction, 0)
+    gradients = {"backward": 1, "both": 1, "double_backward": 1 + inputs}.get(case.direction, 0)
     outputs = case.out * (1 if case.direction == "forward" else inputs)
     one = max(case.numel * item * (inputs + gradients + outputs), 1)
     wanted = _TIMES_CACHE * machine.cache
