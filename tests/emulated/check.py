@@ -117,7 +117,7 @@ class Session:
             self._reset(signal.SIGBUS, None)
             name, code = name.decode(), self._machine.code_object(code, size)
             copy = bytearray(ctypes.string_at(arguments, code.kernels[name].kernarg))
-            if not 0 < len(copy) - ctypes.sizeof(Arguments) - ctypes.sizeof(Division) <= 32:  # of parameters
+            if not 0 < len(copy) - ctypes.sizeof(Arguments) - ctypes.sizeof(Division) <= 128:  # of parameters
                 raise machine.Fault(f"{len(copy)} bytes of arguments: not those of lib/arguments.h")
             seen = Arguments.from_buffer_copy(copy)
             self._elements[name] += seen.rows * seen.columns
