@@ -25,6 +25,7 @@ EXTRA_DIST += \
 	scripts/report/environment.sh \
 	scripts/report/figures.py \
 	scripts/report/main.py \
+	scripts/report/ours.sh \
 	scripts/report/pytest_outcomes.py \
 	scripts/report/requirements.txt \
 	scripts/report/scrub.py \

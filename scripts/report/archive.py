@@ -24,15 +24,17 @@ class Archive:
         self.members = {}
         self.left_out = []
 
-    def scrubbed(self, text):
-        return self._scrubber.text(text)
+    def scrubbed(self, value):
+        """Of a text, or of what json can write."""
+        return self._scrubber.value(value)
 
     def add_text(self, name, text):
-        self._add(name, self._scrubber.text(shorten(text)).encode())
+        # In this order: of a name that was cut, a part would stay.
+        self._add(name, shorten(self._scrubber.text(text)).encode())
 
     def add_json(self, name, value):
         value = self._scrubber.value(value)
-        # Values are looked at, not the file: a user may be called as a key is.
+        # The value is looked at, not the file: a user may be called as a key is.
         if self._scrubber.value(value) != value:
             self.left_out.append(name)
         else:

@@ -12,6 +12,9 @@ source "$root/scripts/lib/steps.sh"
 # shellcheck source=scripts/lib/build.sh
 source "$root/scripts/lib/build.sh"
 build=$folder # scripts/prepare's own stays as it is
+# shellcheck source=scripts/report/ours.sh
+source "$root/scripts/report/ours.sh"
+check_ours "$build"
 
 check_folder
 [[ -x $root/configure ]] || make_configure

@@ -86,8 +86,11 @@ def architectures():
     """The AMD GPUs by the kernel driver's list of compute nodes, such as ["gfx1151"]."""
     found = []
     for path in _glob("/sys/class/kfd/kfd/topology/nodes/*/properties"):
-        with open(path, encoding="utf-8") as file:
-            number = re.search(r"^gfx_target_version (\d+)", file.read(), re.MULTILINE)
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                number = re.search(r"^gfx_target_version (\d+)", file.read(), re.MULTILINE)
+        except OSError:  # a container may let nobody read a card that is another's
+            continue
         if number and int(number[1]) > 0:
             major, minor, step = int(number[1]) // 10000, int(number[1]) // 100 % 100, int(number[1]) % 100
             found.append(f"gfx{major}{minor:x}{step:x}")
@@ -166,13 +169,17 @@ def render_nodes():
 
 def groups():
     """Membership alone decides nothing, as a login may grant access to the devices themselves."""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user may be a number alone
+        user = None
     names = []
     for name in ("render", "video"):
         try:
             known = grp.getgrnam(name)
         except KeyError:
             continue
-        member = known.gr_gid in os.getgroups() or pwd.getpwuid(os.getuid()).pw_name in known.gr_mem
+        member = known.gr_gid in os.getgroups() or user in known.gr_mem
         names.append(f"{name}: {'member' if member else 'not a member'}")
     return Check("groups", NOTE, ", ".join(names) or "this system has neither render nor video")
 
@@ -209,6 +216,20 @@ def ask_torch(python, environment):
         return json.loads(lines[-1])
     except (IndexError, ValueError):
         return {"error": f"exit status {status}: {lines[-1] if lines else 'no output'}"}
+
+
+def ask_folders(python, environment):
+    """{"prefixes": [the folders of a Python and of what it was made from], "torch": PyTorch's folder, or None}."""
+    code = (
+        "import importlib.util, json, os, sys; found = importlib.util.find_spec('torch'); "
+        "print(json.dumps({'prefixes': [sys.prefix, sys.base_prefix], "
+        "'torch': os.path.dirname(found.origin) if found and found.origin else None}))"
+    )
+    _, output = run([python, "-c", code], env=environment)
+    try:
+        return json.loads(output.strip().splitlines()[-1])
+    except (IndexError, ValueError):
+        return {"prefixes": [], "torch": None}
 
 
 def pytorch(python, known):
@@ -307,13 +328,33 @@ def all_checks(python, environment, folder, builds):
 
     builds: whether the library is to be built, which needs a compiler.
     """
-    torch = ask_torch(python, environment)
-    targets = architectures()
+    found = []
+
+    def look(name, check, *arguments, otherwise=None):
+        """What a check returns; it may throw what it likes, and is a note then."""
+        try:
+            value = check(*arguments)
+        except Exception as error:
+            found.append(Check(name, NOTE, f"could not be looked at: {type(error).__name__}: {error}"))
+            return otherwise
+        if isinstance(value, Check):
+            found.append(value)
+        return value
+
+    torch = look("PyTorch's answer", ask_torch, python, environment, otherwise={})
+    targets = look("list of GPUs", architectures, otherwise=[])
     if not targets:  # a container may hide the driver's list
         named = [(device.get("architecture") or "").split(":")[0] for device in torch.get("devices", [])]
         targets = [name for name in named if re.fullmatch(r"gfx[0-9a-f]+", name)]
-    checks = [system(), driver(), render_nodes(), groups(), cards(targets), runtime(torch), pytorch(python, torch)]
+    look("system", system)
+    look("driver", driver)
+    look("render node", render_nodes)
+    look("groups", groups)
+    look("GPU", cards, targets)
+    look("ROCm runtime", runtime, torch)
+    look("PyTorch", pytorch, python, torch)
     if builds:
-        checks += [compiler(targets), build_tools(python)]
-    checks.append(disk(folder))
-    return checks, torch, targets
+        look("GPU compiler", compiler, targets)
+        look("build tools", build_tools, python)
+    look("disk", disk, folder)
+    return found, torch, targets

@@ -8,6 +8,10 @@ set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 venv=$1 python=$2 requirements=$scripts/report/requirements.txt
 
+# shellcheck source=scripts/report/ours.sh
+source "$scripts/report/ours.sh"
+check_ours "$venv"
+
 # Some systems have venv without ensurepip; pip is then the owner's, if there is one.
 rm -rf "$venv"
 "$python" -m venv "$venv" 2>/dev/null || "$python" -m venv --clear --without-pip "$venv"
@@ -20,7 +24,7 @@ fi
 echo "Missing: ${missing//$'\n'/ }"
 if "$venv/bin/python" "$scripts/lib/environment.py" wanted "$requirements" >"$venv/wanted.txt" &&
     "$venv/bin/python" "$scripts/lib/environment.py" owned "$venv" >"$venv/owned.txt" &&
-    "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --retries 1 --timeout 15 \
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-input --retries 1 --timeout 15 \
         --requirement "$venv/wanted.txt" --constraint "$venv/owned.txt"; then
     exit
 fi

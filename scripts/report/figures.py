@@ -24,7 +24,7 @@ class Outcomes:
     Attributes:
         counts: (passed, failed, skipped).
         failed: [{"test", "message"}], first of them one that never ended, if the run died or was stopped in it.
-        reasons: {why tests were skipped: how many}.
+        reasons: [{"reason", "count"}], why tests were skipped.
     """
 
     def __init__(self, path):
@@ -43,11 +43,12 @@ class Outcomes:
         kinds = list(outcomes.values())
         self.counts = kinds.count("passed"), kinds.count("failed"), kinds.count("skipped")
         self.failed = [{"test": test, "message": messages[test]} for test in outcomes if outcomes[test] == "failed"]
-        self.reasons = {}
+        reasons = {}
         for test, outcome in outcomes.items():
             if outcome == "skipped":
                 reason = messages[test].replace("Skipped: ", "")
-                self.reasons[reason] = self.reasons.get(reason, 0) + 1
+                reasons[reason] = reasons.get(reason, 0) + 1
+        self.reasons = [{"reason": reason, "count": count} for reason, count in reasons.items()]
 
 
 def make_check_counts(build, log):

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 import time
+import traceback
 from datetime import date
 
 import checks
@@ -25,6 +26,9 @@ from scrub import Scrubber
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
+# All that is made and deleted lies in a folder of this name, with this file in it.
+OWN_FOLDER, MARKER = "fuseline-report", ".made-by-amd-report"
+
 EPILOG = """\
 exit status:
   0  every step was run, and passed
@@ -36,8 +40,8 @@ exit status:
 environment: FUSELINE_PYTHON is --python's default, CONFIGURE_OPTIONS replaces configure's options (the GPU's targets),
 FUSELINE_GPU_RUNTIME names the file of the ROCm runtime, HIPCC the compiler.
 
-The archive has no names of users and hosts, no folders outside the clone, no serial numbers; look into it before you
-send it.
+Names of users and hosts, folders, network addresses and serial numbers are taken out of the archive, as far as they can
+be known; look into it before you send it.
 """
 
 # Names of the steps, and how many seconds each may take at most. LEAST is kept for a step whatever came before it.
@@ -90,7 +94,9 @@ def parse(arguments):
         "--output", metavar="FOLDER", default=os.getcwd(), help="where the archive goes (default: here)"
     )
     parser.add_argument(
-        "--work", metavar="FOLDER", help="where logs and the build go (default: build-report in the clone)"
+        "--work",
+        metavar="FOLDER",
+        help=f"where logs and the build go, in a folder {OWN_FOLDER} (default: build-report in the clone)",
     )
     parser.add_argument("--limit", type=float, default=570, metavar="SECONDS", help="for all steps (default: 570)")
     parser.add_argument("--step-limit", action="append", default=[], metavar="STEP=SECONDS", help="for one step")
@@ -139,12 +145,64 @@ def parse(arguments):
         options.library = os.path.abspath(options.library)
         if not os.path.exists(options.library):
             parser.error(f"--library: there is no {options.library}")
-    options.work = os.path.abspath(options.work or os.path.join(ROOT, "build-report"))
+    options.work = os.path.join(os.path.abspath(options.work or os.path.join(ROOT, "build-report")), OWN_FOLDER)
     options.output = os.path.abspath(options.output)
     options.builds = not (options.installed or options.library)
     if options.build and options.builds:
         parser.error("--build goes with --installed or --library")
+    options.folders = checks.ask_folders(options.python, dict(os.environ))
+    if reason := why_not_there(options):
+        parser.error(f"--work: {reason}; name another folder")
     return options
+
+
+def why_not_there(options):
+    """Why the report may not delete and write in its folder, or ""."""
+    if os.path.lexists(options.work) and not os.path.isfile(os.path.join(options.work, MARKER)):
+        if not os.path.isdir(options.work) or os.listdir(options.work):
+            return f"{options.work} was not made by scripts/amd-report, and stays as it is"
+    doomed = [os.path.join(options.work, name) for name in ("logs", "files", "venv", *["build"] * options.builds)]
+    kept = {"the Python": os.path.dirname(options.python), "--output": options.output, "--library": options.library}
+    kept.update({"--build": options.build, "PyTorch": options.folders["torch"]})
+    kept.update({f"the Python's {prefix}": prefix for prefix in options.folders["prefixes"]})
+    for name, path in kept.items():
+        for folder in doomed:
+            for inside in filter(None, (path and os.path.abspath(path), path and os.path.realpath(path))):
+                if (inside + os.sep).startswith((folder + os.sep, os.path.realpath(folder) + os.sep)):
+                    return f"{name} lies in {folder}, which is made anew for each report"
+    return ""
+
+
+def make_folders(report):
+    """The report's own folder with its marker, and empty ones in it for logs and files."""
+    os.makedirs(report.options.work, exist_ok=True)
+    with open(os.path.join(report.options.work, MARKER), "w", encoding="utf-8") as marker:
+        marker.write("scripts/amd-report deletes what lies in this folder, and makes it anew.\n")
+    for folder in (report.logs, report.files):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder, exist_ok=True)
+
+
+def folders_of_python(python, folders):
+    """{folder: what stands for it} of the Python that was chosen; what many systems have stays as it is."""
+    found = {python: "[python]"}
+    found.update({prefix: "[python]" for prefix in folders["prefixes"]})
+    if folders["torch"]:
+        found[os.path.dirname(folders["torch"])] = "[packages]"
+        found[folders["torch"]] = "[torch]"
+    for prefix in folders["prefixes"]:  # its own packages are known by its name
+        found = {
+            path: text for path, text in found.items() if text != "[packages]" or not path.startswith(prefix + os.sep)
+        }
+    return {path: text for path, text in found.items() if not re.match(r"/(usr|bin|opt/rocm[^/]*)?(/|$)", path)}
+
+
+def cut(report):
+    """Shortens what tests said; after names have been taken out, since a part of one would stay."""
+    for test in report.get("failed_tests", []):
+        test["message"] = test["message"][:2000]
+    for reason in report.get("skipped_tests", []):
+        reason["reason"] = reason["reason"][:300]
 
 
 class Report:
@@ -205,6 +263,8 @@ class Report:
             except KeyboardInterrupt:
                 self.interrupted = True
                 result = steps.Result(name, title, steps.STOPPED, "interrupted", log=log)
+            except Exception as error:
+                result = steps.Result(name, title, steps.FAILED, in_words(error), log=log)
         self.results.append(result)
         steps.tell(result, self.progress)
         return result
@@ -212,9 +272,7 @@ class Report:
     # --- the steps ---
 
     def run(self):
-        for folder in (self.logs, self.files):
-            shutil.rmtree(folder, ignore_errors=True)
-            os.makedirs(folder)
+        make_folders(self)
         self.look()
         benches = list(self.options.benches)
         later = ["info", "tutorial", *["bench"] * len(benches), "pictures", "gpu-tests", "c-tests"]
@@ -374,7 +432,7 @@ class Report:
             "cases": dict(zip(("passed", "failed", "skipped"), map(sum, zip(*counts)) if counts else (0, 0, 0))),
             "failed_tests": self.outcomes.failed if self.outcomes else [],
             "unfinished_test": self.outcomes.unfinished if self.outcomes else None,
-            "skipped_tests": self.outcomes.reasons if self.outcomes else {},
+            "skipped_tests": self.outcomes.reasons if self.outcomes else [],
             "c_tests_ran_on": figures.device_of_c_tests(os.path.join(self.logs, "c-tests.txt")),
             "tutorial": figures.tutorial_times(bench.get("tutorial", [])),
             "bench": bench,
@@ -402,9 +460,9 @@ class Report:
         folders = {self.options.output: "[output]", self.options.work: "[work]", ROOT: "[fuseline]"}
         folders = {path: text for path, text in folders.items() if len(path) > 1}
         folders.update({os.path.realpath(path): text for path, text in list(folders.items())})
+        folders = {**folders_of_python(self.options.python, self.options.folders), **folders}
         archive = Archive(Scrubber(folders))
-        report = self.as_json()
-        shown = archive.scrubbed(summary.text(report))
+        report, shown = self.told(archive)
         archive.add_text("summary.txt", shown)
         archive.add_json("report.json", report)
         for path in sorted(glob.glob(os.path.join(self.logs, "*.txt"))):
@@ -413,13 +471,33 @@ class Report:
         for path in sorted(glob.glob(os.path.join(self.files, "*.png"))):
             archive.add_picture(f"pictures/{os.path.basename(path)}", path)
         targets = "-".join(sorted(set(self.targets))) or "no-gpu"
-        name = f"fuseline-report-{targets}-{report['date']}"
+        name = f"fuseline-report-{targets}-{date.today().isoformat()}"
         os.makedirs(self.options.output, exist_ok=True)
         path = os.path.join(self.options.output, name + ".tar.gz")
         archive.write(path, name)
         for member in archive.left_out:
             print(f"Left out of the archive, since a name could not be taken out of it: {member}")
         return path, shown
+
+    def told(self, archive):
+        """(what report.json holds, the summary), scrubbed; what cannot be made is said in them."""
+        try:
+            report = archive.scrubbed(self.as_json())
+            cut(report)
+            return report, archive.scrubbed(summary.text(report))
+        except Exception as error:
+            self.fail(error)
+            report = {"format": 1, "error": in_words(error), "steps": [result.as_json() for result in self.results]}
+            report = archive.scrubbed({**report, "checks": [check.as_json() for check in self.checks]})
+            lines = [f"The summary could not be made: {report['error']}", ""]
+            lines += [f"{check['state']} {check['name']}: {check['found']}" for check in report["checks"]]
+            lines += [f"{step['status']} {step['title']}: {step['reason']}" for step in report["steps"]]
+            return report, "\n".join(lines) + "\n"
+
+    def fail(self, error):
+        """Adds an error of the report's own to the steps."""
+        self.results.append(steps.Result("report", "the report itself", steps.FAILED, in_words(error)))
+        traceback.print_exc()
 
     def exit_status(self):
         statuses = {result.status for result in self.results}
@@ -430,20 +508,22 @@ class Report:
         return 3 if steps.SKIPPED in statuses else 0
 
 
+def in_words(error):
+    return f"{type(error).__name__}: {error}"
+
+
 def main(arguments=None):
     options = parse(arguments)
     report = Report(options)
     try:
-        os.makedirs(options.work, exist_ok=True)
         report.run()
     except KeyboardInterrupt:
-        report.interrupted = True
-    except OSError as error:
-        print(f"scripts/amd-report: {error}", file=sys.stderr)
-        return 4
+        report.results.append(steps.Result("report", "the report itself", steps.STOPPED, "interrupted"))
+    except Exception as error:  # what was found until then is worth sending
+        report.fail(error)
     try:
         path, shown = report.write()
-    except OSError as error:
+    except Exception as error:
         print(f"scripts/amd-report: the archive could not be written: {error}", file=sys.stderr)
         return 4
     print(

@@ -27,7 +27,8 @@ def pytest_runtest_makereport(item, call):
     if report.when == "call" or report.outcome != "passed":
         message = ""
         if report.failed:
-            message = str(call.excinfo.value)[:2000] if call.excinfo else ""
+            message = str(call.excinfo.value) if call.excinfo else ""
         elif report.skipped:
-            message = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)[:300]
+            message = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        # Whole: the report cuts it, when names have been taken out.
         _write(test=item.nodeid, outcome=report.outcome, seconds=round(report.duration, 3), message=message)

@@ -111,6 +111,42 @@ def test_devices_that_the_user_may_not_open(part, machine, monkeypatch):
         assert "usermod -a -G" in found.advice and "render" in found.advice
 
 
+def test_checks_that_throw_are_notes(part, machine, monkeypatch, tmp_path):
+    checks = part("checks")
+
+    def thrown(*arguments, **keywords):
+        raise ValueError("no such thing")
+
+    for name in ("system", "driver", "render_nodes", "groups", "cards", "runtime", "pytorch", "compiler", "disk"):
+        monkeypatch.setattr(checks, name, thrown)
+    monkeypatch.setattr(checks, "architectures", thrown)
+    monkeypatch.setattr(checks, "ask_torch", thrown)
+    found = checks.all_checks(sys.executable, dict(os.environ), tmp_path, True)[0]
+    noted = [check for check in found if "ValueError: no such thing" in check.found]
+    assert len(noted) >= 9 and {check.state for check in noted} == {"note"}
+
+
+def test_nodes_that_may_not_be_read(part, machine, monkeypatch):
+    checks = part("checks")
+    (machine / "sys/class/kfd/kfd/topology/nodes/0/properties").unlink()
+    (machine / "sys/class/kfd/kfd/topology/nodes/0/properties").mkdir()  # opening it is an OSError, for root too
+    assert checks.architectures() == ["gfx1151"]
+
+
+def test_a_user_without_a_name(part, machine, monkeypatch):
+    checks, scrub = part("checks"), part("scrub")
+
+    def unknown(number):
+        raise KeyError(number)
+
+    monkeypatch.setattr(checks.pwd, "getpwuid", unknown)
+    monkeypatch.setattr(checks.grp, "getgrnam", lambda name: types.SimpleNamespace(gr_gid=-1, gr_mem=["jo"]))
+    for variable in ("HOME", "USER", "LOGNAME", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    assert "render: not a member" in checks.groups().found
+    assert scrub.Scrubber().text("text") == "text"
+
+
 def test_no_card_and_no_runtime(part, machine, monkeypatch):
     checks = part("checks")
     assert checks.cards([]).state == "missing"
@@ -177,9 +213,27 @@ TELLING = [
     ("link/ether 52:54:00:12:34:56", "link/ether [address]"),
     ("from 192.168.1.17 and 10.0.0.5", "from [address] and [address]"),
     ("mail planted.user@example.org", "mail [address]"),
+    ("uuid 0f8fad5bd9cb469fa16570867728950e and 0x0F8FAD5BD9CB469FA16570867728950E", "uuid [number] and [number]"),
+    (
+        "Looking in indexes: https://jo:pass/word@wheels.corp.example:8443/simple",
+        "Looking in indexes: https://[address]:8443/simple",
+    ),
+    ("git clone ssh://git@code.corp.example/x", "git clone ssh://[address]/x"),
+    (
+        "Downloading http://wheels.corp.example/a.whl http://wheels:80/b",
+        "Downloading http://[address]/a.whl http://[address]:80/b",
+    ),
+    ("HTTPSConnectionPool(host='wheels.corp.example', port=443)", "HTTPSConnectionPool(host='[address]', port=443)"),
+    ("Failed to resolve 'wheels.corp.example'", "Failed to resolve '[address]'"),
+    ("inet 203.0.113.7/24, 203.0.113.8:8080", "inet [address]/24, [address]:8080"),
+    ("fe80::1ff:fe23:4567:890a, 2001:db8::7 and 2001:db8:1:2:3:4:5:6", "[address], [address] and [address]"),
+    ("/mnt/big disk/x, /mnt/disk/thesis/x.py:3, /media/jo/usb", "[folder] disk/x, [folder]:3, [folder]"),
 ]
 # What is not to be touched.
-TELLING_NOTHING = "gfx 10.3.0, numpy 2.4.6, memcpy@GLIBC_2.14, hipcc 5.2.21153, 0x52F, float32, 127.0.0.1, us, root"
+TELLING_NOTHING = """gfx 10.3.0, numpy 2.4.6, memcpy@GLIBC_2.14, hipcc 5.2.21153, 0x52F, float32, 127.0.0.1, us, root
+HIP 5.2.21153.0, driver 6.16.6.1, from 2.4.6.1 to 2.4.7.0; 12:34:56; c10::cuda, std::fe, at::native, abc::2001
+0.12345678901234567890123456789012; https://github.com/ROCm/ROCm/issues, https://pytorch.org/docs, https://matplotlib.org/
+commit 28b84931aa0c3f4d5e6f708192a3b4c5d6e7f809, /usr/lib/mnt, tests/test_values.py::test_x[gfx1151 by table]"""
 
 
 @pytest.fixture
@@ -211,6 +265,44 @@ def test_folders_and_short_names(part, planted, monkeypatch):
     assert scrubber.text("/opt/x/clone/lib of us, status") == "[fuseline]/lib of [user], status"
     assert scrubber.text("/opt/x/clone2") == "/opt/x/clone2"
     assert scrubber.value({"us": [1, "by us"]}) == {"us": [1, "by [user]"]}
+
+
+def test_keys_are_scrubbed_and_none_is_lost(part, planted):
+    value = {"planteduser": 1, "in /mnt/disk/a": 2, "in /mnt/disk/b": 3, "op": {"PlantedUser": 4}}
+    found = part("scrub").Scrubber().value(value)
+    assert found == {"[user]": 1, "in [folder]": 2, "in [folder] (2)": 3, "op": {"[user]": 4}}
+
+
+def test_names_are_taken_out_before_texts_are_cut(part, planted):
+    archive_module = part("archive")
+    archive = archive_module.Archive(part("scrub").Scrubber())
+    beginning = archive_module._LOG_BEGINNING
+    archive.add_text("a.txt", "x" * (beginning - 8) + " planteduser" + "y" * 400_000)
+    assert b"plant" not in archive.members["a.txt"]
+
+
+def test_messages_of_tests_are_cut_after_their_names_are_taken_out(part, planted):
+    main, archive = part("main"), part("archive").Archive(part("scrub").Scrubber())
+    message = "x" * 1994 + " planteduser" + "y" * 100
+    report = {"failed_tests": [{"test": "a", "message": message}], "skipped_tests": [{"reason": message, "count": 2}]}
+    main.cut(found := archive.scrubbed(report))
+    assert len(found["failed_tests"][0]["message"]) == 2000 and "plant" not in json.dumps(found)
+
+
+def test_folders_of_the_python_and_of_pytorch(part, planted):
+    main = part("main")
+    folders = {"prefixes": ["/opt/jos/ai", "/usr"], "torch": "/opt/jos/packages/torch"}
+    scrubber = part("scrub").Scrubber(main.folders_of_python("/opt/jos/bin/python", folders))
+    text = "/opt/jos/ai/lib/x.py /opt/jos/packages/torch/y.py /opt/jos/packages/z.py /opt/jos/bin/python /usr/lib/x"
+    assert scrubber.text(text) == "[python]/lib/x.py [torch]/y.py [packages]/z.py [python] /usr/lib/x"
+    assert "/opt/jos" not in scrubber.text(text)
+
+
+def test_the_python_is_asked_for_its_folders(part):
+    found = part("checks").ask_folders(sys.executable, dict(os.environ))
+    assert sys.prefix in found["prefixes"] and sys.base_prefix in found["prefixes"]
+    assert found["torch"] == os.path.dirname(torch.__file__)
+    assert part("checks").ask_folders("/bin/false", dict(os.environ)) == {"prefixes": [], "torch": None}
 
 
 def chunk(kind, data):
@@ -317,7 +409,7 @@ def test_outcomes_of_a_run_that_died(part, tmp_path):
     assert found.counts == (2, 1, 3)
     assert found.unfinished == "d"
     assert found.failed == [{"test": "a", "message": "at its end"}]
-    assert found.reasons == {"needs two GPUs": 1, "no CuPy": 2}
+    assert found.reasons == [{"reason": "needs two GPUs", "count": 1}, {"reason": "no CuPy", "count": 2}]
     assert part("figures").Outcomes(tmp_path / "none").counts == (0, 0, 0)
 
 
@@ -372,6 +464,111 @@ def test_wrong_options(part, arguments, capsys):
     assert arguments[0] in capsys.readouterr().err
 
 
+# --- the folder ---
+
+
+def environment_at(folder):
+    """A Python environment as --python may name it: its python is a link, as in a venv."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "pyvenv.cfg").write_text(f"home = {os.path.dirname(os.path.realpath(sys.executable))}\n")
+    (folder / "bin/python").symlink_to(os.path.realpath(sys.executable))
+    return str(folder / "bin/python")
+
+
+def test_the_work_goes_into_a_folder_of_our_own(part, tmp_path):
+    python = environment_at(tmp_path / "ai/venv")
+    for name in ("build", "logs", "files"):
+        (tmp_path / "ai" / name).mkdir()
+        (tmp_path / "ai" / name / "mine").write_text("")
+    main = part("main")
+    options = main.parse(["--work", str(tmp_path / "ai"), "--python", python])
+    assert options.work == str(tmp_path / "ai/fuseline-report")
+    main.make_folders(main.Report(options))
+    assert os.path.exists(python) and all((tmp_path / "ai" / name / "mine").exists() for name in ("build", "logs"))
+    assert (tmp_path / "ai/fuseline-report/logs").is_dir()
+    (tmp_path / "ai/fuseline-report/logs/old.txt").write_text("")
+    main.make_folders(main.Report(options))  # a second report
+    assert not (tmp_path / "ai/fuseline-report/logs/old.txt").exists()
+
+
+def test_a_folder_that_is_not_ours_stays(part, tmp_path, capsys):
+    (tmp_path / "fuseline-report/logs").mkdir(parents=True)
+    (tmp_path / "fuseline-report/logs/mine").write_text("")
+    main = part("main")
+    with pytest.raises(SystemExit):
+        main.parse(["--work", str(tmp_path)])
+    assert "--work" in capsys.readouterr().err and (tmp_path / "fuseline-report/logs/mine").exists()
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_python_that_would_be_deleted_is_refused(part, tmp_path, capsys, link):
+    python = environment_at(tmp_path / "fuseline-report/venv")
+    (tmp_path / "fuseline-report" / part("main").MARKER).write_text("")
+    if link:
+        (tmp_path / "other").symlink_to(tmp_path / "fuseline-report/venv")
+        python = str(tmp_path / "other/bin/python")
+    with pytest.raises(SystemExit):
+        part("main").parse(["--work", str(tmp_path), "--python", python])
+    assert "--work" in capsys.readouterr().err and os.path.exists(python)
+
+
+@pytest.mark.parametrize("script", ["environment.sh", "build.sh"])
+def test_the_scripts_delete_nothing_without_the_marker(root, tmp_path, script):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/mine").write_text("")
+    command = [os.path.join(root, "scripts", "report", script), str(tmp_path / "folder"), sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode != 0 and "not made by" in done.stderr and (tmp_path / "folder/mine").exists()
+
+
+# --- what goes wrong in the report itself ---
+
+
+def quiet_report(main, tmp_path, *more):
+    return [
+        "--work",
+        str(tmp_path),
+        "--output",
+        str(tmp_path / "output"),
+        "--python",
+        sys.executable,
+        "--installed",
+        *more,
+    ]
+
+
+def members_in(folder):
+    members = {}
+    for path in pathlib.Path(folder).glob("*.tar.gz"):
+        with tarfile.open(fileobj=io.BytesIO(path.read_bytes())) as archive:
+            for member in archive.getmembers():
+                members[member.name.partition("/")[2]] = archive.extractfile(member).read()
+    return members
+
+
+@pytest.mark.parametrize("broken", ["look", "prepare", "as_json", "commit", "info"])
+def test_the_archive_is_written_after_any_exception(part, machine, tmp_path, monkeypatch, broken, capsys):
+    main = part("main")
+
+    def thrown(*arguments, **keywords):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(main.Report, broken, thrown)
+    monkeypatch.setattr(main.checks, "ask_torch", lambda *arguments: {"error": "not asked"})
+    status = main.main(quiet_report(main, tmp_path, "--limit", "0"))
+    members = members_in(tmp_path / "output")
+    assert status == 1 and "ValueError: no such thing" in members["summary.txt"].decode()
+    assert json.loads(members["report.json"])
+
+
+def test_the_archive_is_written_when_figures_make_no_sense(part, machine, tmp_path, monkeypatch):
+    main = part("main")
+    monkeypatch.setattr(main.checks, "ask_torch", lambda *arguments: {"error": "not asked"})
+    monkeypatch.setattr(main.summary, "text", lambda report: 1 / 0)
+    assert main.main(quiet_report(main, tmp_path, "--limit", "0")) == 1
+    assert "ZeroDivisionError" in members_in(tmp_path / "output")["summary.txt"].decode()
+
+
 # --- from end to end ---
 
 
@@ -404,11 +601,7 @@ def report(root, tmp_path, machine, planted):
             **environment,
         }
         done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=200)
-        members = {}
-        for path in (tmp_path / "output").glob("*.tar.gz"):
-            with tarfile.open(fileobj=io.BytesIO(path.read_bytes())) as archive:
-                for member in archive.getmembers():
-                    members[member.name.partition("/")[2]] = archive.extractfile(member).read()
+        members = members_in(tmp_path / "output")
         assert members, done.stdout + done.stderr
         return done, members
 
