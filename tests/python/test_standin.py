@@ -185,7 +185,8 @@ def test_memory_given_back_too_early_crashes():
 def test_an_element_too_many_crashes(which):
     """J7: a producer that states one more element than it has."""
     other = "out" if which == "x" else "x"
-    done = run(PROGRAM + f"{which}._like, {other} = torch.empty(1001), array(1001, 1.5); fuseline.swish(x, out=out)")
+    longer = f"kept = {other}; {which}._like, {other} = torch.empty(1001), array(1001, 1.5)"
+    done = run(PROGRAM + f"{longer}; fuseline.swish(x, out=out); runtime.wait(runtime.default_stream(0))")
     assert done.returncode < 0
     assert "fl_swish_forward_float32_" in done.stderr
     assert "4000 bytes from the beginning of memory of 4000 bytes" in done.stderr

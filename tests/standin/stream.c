@@ -106,7 +106,7 @@ static void run(const struct operation *operation)
     pthread_mutex_unlock(&lock);
     if (operation->kind == LAUNCH)
         run_launch(&operation->launch);
-    else
+    else if (operation->size != 0) /* of nothing, the addresses may be NULL */
         memcpy(operation->to, operation->from, operation->size);
     pthread_mutex_lock(&lock);
 }
