@@ -10,14 +10,21 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
+
+import steps
 
 OK, MISSING, NOTE = "ok", "missing", "note"
 
 # Where /dev, /sys, /etc and /opt are; tests have a machine of their own making there.
 _ROOT_VARIABLE = "FUSELINE_REPORT_ROOT"
 _NEEDED_BYTES = 2 << 30
+LIMIT = 100  # seconds, for all checks together
+_GRACE = ((signal.SIGTERM, 1), (signal.SIGKILL, 2))
+_end = None  # when the time of all checks is over, while they run
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 # As configure probes: one small kernel for one target.
@@ -52,21 +59,37 @@ def _glob(pattern):
 
 
 def run(command, seconds=20, **keywords):
-    """(exit status, output); a program that is not there or hangs has status None."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=seconds,
-            **keywords,
-        )
-    except subprocess.TimeoutExpired:
-        return None, f"no answer within {seconds} s"
-    except OSError as error:
-        return None, str(error)
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    """(exit status, output); a program that is not there, or hangs, has status None.
+
+    Never waits for longer, also not for a program that cannot be ended since it waits for a driver: so its output goes
+    into a file, which ends at any time.
+    """
+    if _end is not None:
+        seconds = min(seconds, _end - time.monotonic())
+        if seconds <= 0:
+            return None, f"no time was left: all checks have {LIMIT} s"
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                **keywords,
+            )
+        except OSError as error:
+            return None, str(error)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            steps.stop(process, _GRACE)
+            return None, f"no answer within {seconds:.0f} s"
+        except BaseException:
+            steps.stop(process, _GRACE)
+            raise
+        output.seek(0)
+        return process.returncode, output.read().decode("utf-8", "replace")
 
 
 # --- the machine ---
@@ -97,15 +120,40 @@ def architectures():
     return found
 
 
-def cards(found):
+def of_torch(torch):
+    """The same by PyTorch, whose runtime HSA_OVERRIDE_GFX_VERSION makes take a card for another."""
+    named = [(device.get("architecture") or "").split(":")[0] for device in torch.get("devices") or []]
+    return [name for name in named if re.fullmatch(r"gfx[0-9a-f]+", name)]
+
+
+def cards(by_driver, by_torch=()):
+    listed = {"the driver lists": by_driver, "PyTorch lists": by_torch}
+    found = "; ".join(f"{who} {', '.join(names)}" for who, names in listed.items() if names)
     if found:
-        return Check("GPU", OK, f"the driver lists {', '.join(found)}")
+        return Check("GPU", OK, found)
     return Check(
         "GPU",
         MISSING,
-        "the driver lists no AMD GPU (/sys/class/kfd)",
-        "see the check of the driver; the card has to be one that the amdgpu driver computes on",
+        "the driver lists no AMD GPU (/sys/class/kfd), and neither does PyTorch",
+        "see the checks of driver and PyTorch; the card has to be one that the amdgpu driver computes on",
     )
+
+
+def variables():
+    """[{"name", "value"}] of the environment that decide which cards are seen, and as what."""
+    names = [name for name in sorted(os.environ) if name.startswith("HSA_")]
+    names += ["HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"]
+    return [{"name": name, "value": os.environ[name]} for name in names if name in os.environ]
+
+
+def environment():
+    text = ", ".join(f"{item['name']}={item['value']}" for item in variables())
+    return Check("variables", NOTE, text or "none is set that hides cards, or gives them other names")
+
+
+def _on_wsl():
+    """Whether the card is reached through Windows' driver, which has none of Linux' devices."""
+    return os.path.exists(_path("/dev/dxg")) and not os.path.exists(_path("/dev/kfd"))
 
 
 def _group_of(path):
@@ -121,6 +169,8 @@ def _join_groups(groups):
 
 
 def driver():
+    if _on_wsl():
+        return Check("driver", NOTE, "WSL: the card is reached by /dev/dxg and Windows' driver; there is no /dev/kfd")
     if not os.path.isdir(_path("/sys/module/amdgpu")):
         return Check(
             "driver",
@@ -153,6 +203,8 @@ def driver():
 
 
 def render_nodes():
+    if _on_wsl():
+        return Check("render node", NOTE, "WSL needs none")
     nodes = _glob("/dev/dri/renderD*")
     closed = [node for node in nodes if not os.access(node, os.R_OK | os.W_OK)]
     if not nodes:
@@ -215,7 +267,8 @@ def ask_torch(python, environment):
     try:
         return json.loads(lines[-1])
     except (IndexError, ValueError):
-        return {"error": f"exit status {status}: {lines[-1] if lines else 'no output'}"}
+        said = lines[-1] if lines else "no output"
+        return {"error": said if status is None else f"exit status {status}: {said}"}
 
 
 def ask_folders(python, environment):
@@ -253,42 +306,79 @@ def pytorch(python, known):
 # --- what the build needs ---
 
 
-def _compilers():
+def _compilers(torch):
     if os.environ.get("HIPCC"):
         yield os.environ["HIPCC"]
         return
     rocm = os.environ.get("ROCM_PATH") or _path("/opt/rocm")
     names = ["hipcc", f"{rocm}/bin/hipcc", "amdclang++", f"{rocm}/bin/amdclang++", f"{rocm}/llvm/bin/clang++"]
+    # ROCm from wheels lies beside PyTorch, in packages of its own.
+    for path in torch.get("runtime") or []:
+        packages = os.path.dirname(os.path.dirname(os.path.dirname(path)))
+        names += sorted(glob.glob(f"{glob.escape(packages)}/_rocm_sdk_*/lib/llvm/bin/clang++"))
     names += [f"clang++-{version}" for version in range(29, 13, -1)] + ["clang++"]
     yield from filter(shutil.which, names)
 
 
 def _builds(compiler, target, folder):
-    command = [*compiler.split(), *_PROBE_FLAGS, f"--offload-arch={target}", "-o", "probe.out", "probe.hip"]
+    version = ["-mcode-object-version=6"] if target.endswith("-generic") else []
+    command = [*compiler.split(), *_PROBE_FLAGS, f"--offload-arch={target}", *version, "-o", "probe.out", "probe.hip"]
     status, _ = run(command, cwd=folder, env={**os.environ, "HIP_PLATFORM": "amd"})
     return status == 0
 
 
-def compiler(targets):
-    """The first compiler that builds for each of the machine's targets."""
-    tried, by_target = list(_compilers()), {}
+# For a chip that no compiler knows: (the chip's name, the generic target, a chip that configure chooses a compiler by).
+_GENERIC = (
+    (r"gfx90[02469c]", "gfx9-generic", "gfx900"),
+    (r"gfx101.", "gfx10-1-generic", "gfx1010"),
+    (r"gfx103.", "gfx10-3-generic", "gfx1030"),
+    (r"gfx11..", "gfx11-generic", "gfx1100"),
+)
+
+
+class Choice:
+    """Attributes: compiler, its name, or None; targets, what it builds; left_out, what it does not; tried, names."""
+
+    def __init__(self, compiler, targets, left_out, tried):
+        self.compiler, self.targets, self.left_out, self.tried = compiler, targets, left_out, tried
+
+
+def choose_compiler(targets, torch):
+    """The compiler that builds for most of the targets, since the library is built by one; else for a generic one."""
+    targets, tried, best = sorted(set(targets)), list(_compilers(torch)), (None, [])
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "probe.hip"), "w", encoding="utf-8") as file:
             file.write(_PROBE)
-        for target in sorted(set(targets)):
-            by_target[target] = next((name for name in tried if _builds(name, target, folder)), None)
-    out_of_reach = [target for target, name in by_target.items() if name is None]
-    if not by_target:
-        return Check("GPU compiler", NOTE, f"not tried, for want of a target; there is {', '.join(tried) or 'none'}")
-    if out_of_reach:
+        for name in tried:
+            built = [target for target in targets if _builds(name, target, folder)]
+            if len(built) > len(best[1]):
+                best = name, built
+            if len(best[1]) == len(targets):
+                break
+        left_out = [target for target in targets if target not in best[1]]
+        if targets and not best[1]:
+            pairs = [row[1:] for target in targets for row in _GENERIC if re.fullmatch(row[0], target)]
+            for name, (generic, chip) in ((name, pair) for name in tried for pair in pairs):
+                if _builds(name, chip, folder) and _builds(name, generic, folder):
+                    best = name, [chip, generic]
+                    break
+    return Choice(best[0], best[1], left_out, tried)
+
+
+def compiler(choice):
+    tried = ", ".join(choice.tried) or "none, since none is here"
+    builds = f"{choice.compiler} builds for {', '.join(choice.targets)}" if choice.targets else ""
+    if choice.left_out:
         return Check(
             "GPU compiler",
             MISSING,
-            f"none builds for {', '.join(out_of_reach)}; tried: {', '.join(tried) or 'none, since none is here'}",
+            "; ".join(filter(None, [f"none builds for {', '.join(choice.left_out)}", builds, f"tried: {tried}"])),
             "install ROCm's compiler (hipcc), or clang, lld, clang-tools and llvm of one version, 17 or newer for "
             "gfx1151; HIPCC names another",
         )
-    return Check("GPU compiler", OK, ", ".join(f"{name} builds for {target}" for target, name in by_target.items()))
+    if not builds:
+        return Check("GPU compiler", NOTE, f"not tried, for want of a target; there is {tried}")
+    return Check("GPU compiler", OK, builds)
 
 
 def build_tools(python):
@@ -323,15 +413,19 @@ def disk(folder):
     return Check("disk", OK, found)
 
 
-def all_checks(python, environment, folder, builds):
-    """([Check], what PyTorch said, the targets of the machine's GPUs).
+def all_checks(python, environment_of_steps, folder, builds, limit=LIMIT, begin=None):
+    """([Check], what PyTorch said, the names of the machine's GPUs, the Choice of a compiler).
 
-    builds: whether the library is to be built, which needs a compiler.
+    builds: whether the library is to be built, which needs a compiler. begin(name, seconds) is called before each
+    check, with the time that it may take, or 0 if that is none to speak of.
     """
+    global _end
     found = []
 
-    def look(name, check, *arguments, otherwise=None):
+    def look(name, check, *arguments, seconds=0, otherwise=None):
         """What a check returns; it may throw what it likes, and is a note then."""
+        if begin:
+            begin(name, seconds)
         try:
             value = check(*arguments)
         except Exception as error:
@@ -341,20 +435,26 @@ def all_checks(python, environment, folder, builds):
             found.append(value)
         return value
 
-    torch = look("PyTorch's answer", ask_torch, python, environment, otherwise={})
-    targets = look("list of GPUs", architectures, otherwise=[])
-    if not targets:  # a container may hide the driver's list
-        named = [(device.get("architecture") or "").split(":")[0] for device in torch.get("devices", [])]
-        targets = [name for name in named if re.fullmatch(r"gfx[0-9a-f]+", name)]
-    look("system", system)
-    look("driver", driver)
-    look("render node", render_nodes)
-    look("groups", groups)
-    look("GPU", cards, targets)
-    look("ROCm runtime", runtime, torch)
-    look("PyTorch", pytorch, python, torch)
-    if builds:
-        look("GPU compiler", compiler, targets)
-        look("build tools", build_tools, python)
-    look("disk", disk, folder)
-    return found, torch, targets
+    _end = time.monotonic() + limit
+    try:
+        torch = look("PyTorch's answer", ask_torch, python, environment_of_steps, seconds=60, otherwise={})
+        by_driver = look("list of GPUs", architectures, otherwise=[])
+        by_torch = of_torch(torch)
+        targets = sorted({*by_driver, *by_torch})
+        choice = Choice(None, [], targets, [])
+        look("system", system)
+        look("driver", driver)
+        look("render node", render_nodes)
+        look("groups", groups)
+        look("GPU", cards, by_driver, by_torch)
+        look("variables", environment)
+        look("ROCm runtime", runtime, torch)
+        look("PyTorch", pytorch, python, torch)
+        if builds:
+            choice = look("compilers", choose_compiler, targets, torch, seconds=LIMIT, otherwise=choice)
+            look("GPU compiler", compiler, choice)
+            look("build tools", build_tools, python, seconds=60)
+        look("disk", disk, folder)
+    finally:
+        _end = None
+    return found, torch, targets, choice

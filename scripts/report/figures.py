@@ -23,12 +23,15 @@ class Outcomes:
 
     Attributes:
         counts: (passed, failed, skipped).
+        unfinished: the test that was running when the run died or was stopped, or None.
+        begun: when the last test began, by time.monotonic().
         failed: [{"test", "message"}], first of them one that never ended, if the run died or was stopped in it.
         reasons: [{"reason", "count"}], why tests were skipped.
     """
 
     def __init__(self, path):
         outcomes, messages, started = {}, {}, None
+        self.begun = 0.0
         for line in _read(path).splitlines():
             try:
                 found = json.loads(line)
@@ -36,7 +39,7 @@ class Outcomes:
                 continue  # the last one, cut
             test = found["test"]
             if "outcome" not in found:
-                started = test
+                started, self.begun = test, found.get("at", 0.0)
             else:  # the last one counts: a test may pass and its clearing up fail
                 outcomes[test], messages[test] = found["outcome"], found["message"]
         self.unfinished = started if started is not None and started not in outcomes else None

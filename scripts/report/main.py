@@ -11,7 +11,9 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
+import tempfile
 import time
 import traceback
 from datetime import date
@@ -32,10 +34,11 @@ OWN_FOLDER, MARKER = "fuseline-report", ".made-by-amd-report"
 EPILOG = """\
 exit status:
   0  every step was run, and passed
-  1  a step failed or was stopped, or a test failed; the archive says which
+  1  a step failed, hung or was stopped, or a test failed, or the report was ended; the archive says which
   2  the options are wrong
   3  nothing failed, but steps were left out, for want of what the checks name
   4  there is no archive
+  5  nothing failed, but tests ran out of their time: those that had ended had passed
 
 environment: FUSELINE_PYTHON is --python's default, CONFIGURE_OPTIONS replaces configure's options (the GPU's targets),
 FUSELINE_GPU_RUNTIME names the file of the ROCm runtime, HIPCC the compiler.
@@ -63,10 +66,13 @@ BENCHES = {
     "feed-forward": "--preset feed-forward --against eager,builtin",
 }
 
-# In this order, since time may run out: what only a GPU shows, right values, layouts, gradients; what compiles is last.
+# In this order, since time may run out: what only a GPU shows, right values, layouts, gradients; then all others.
 FIRST_TESTS = ("test_gpu", "test_activation_gpu", "test_values", "test_activation_values", "test_layouts", "test_torch")
 FIRST_TESTS += ("test_activation_forms", "test_activation_gradients")
-LAST_TESTS = ("test_compile",)
+LAST_TESTS = ("test_second_derivatives",)
+# These take longer than all others together, or no device; --test-files names them.
+NOT_RUN = ("test_compile", "test_bench", "test_builtin")
+TEST_LIMIT = 30  # seconds for one test, by pytest-timeout, where that is installed
 GPU_TESTS = "cuda or test_gpu or test_activation_gpu"
 
 
@@ -112,7 +118,10 @@ def parse(arguments):
         "--tests", default=GPU_TESTS, metavar="EXPRESSION", help=f"pytest's -k (default: {GPU_TESTS!r})"
     )
     parser.add_argument(
-        "--test-files", default="", metavar="LIST", help="such as 'test_gpu test_values' (default: all)"
+        "--test-files",
+        default="",
+        metavar="LIST",
+        help=f"such as 'test_gpu test_values' (default: all but {', '.join(NOT_RUN)})",
     )
     parser.add_argument(
         "--c-tests", default="", metavar="LIST", help="such as 'tests/test_errors' (default: all in C alone)"
@@ -225,6 +234,7 @@ class Report:
             self.environment["FUSELINE_LIBRARY"] = options.library
         self.python = options.python
         self.checks, self.torch, self.targets, self.outcomes = [], {}, [], None
+        self.choice = checks.Choice(None, [], [], [])
         self.interrupted = False
 
     def left(self):
@@ -236,10 +246,11 @@ class Report:
             self.options.limits[name.partition(":")[0]], max(self.left() - kept, LEAST.get(name.partition(":")[0], 0))
         )
 
-    def add(self, name, title, command, later, log_name=None, needs="", environment=None, count=None):
+    def add(self, name, title, command, later, log_name=None, needs="", environment=None, count=None, judge=None):
         """Runs one step, unless it cannot be run; returns its Result.
 
         needs: why it cannot, or "". count: from the log to (passed, failed, skipped).
+        judge: what else there is to say of the Result.
         """
         log = os.path.join(self.logs, (log_name or name.replace(":", "-")) + ".txt")
         reason = needs
@@ -260,6 +271,8 @@ class Report:
                     result.counts = count(log)
                     if result.status == steps.PASSED and result.counts[0] == 0:
                         result.status, result.reason = steps.FAILED, "no case of it passed"
+                if judge:
+                    judge(result)
             except KeyboardInterrupt:
                 self.interrupted = True
                 result = steps.Result(name, title, steps.STOPPED, "interrupted", log=log)
@@ -295,9 +308,16 @@ class Report:
 
     def look(self):
         print("Looking at the machine", flush=True)
-        self.checks, self.torch, self.targets = checks.all_checks(
-            self.options.python, self.environment, self.options.work, self.options.builds
+
+        def begin(name, seconds):
+            if seconds:
+                self.progress.begin(f"{name}, at most {steps.duration(seconds)}")
+            self.progress.glance(name)
+
+        self.checks, self.torch, self.targets, self.choice = checks.all_checks(
+            self.options.python, self.environment, self.options.work, self.options.builds, begin=begin
         )
+        self.progress.end("done")
         for check in self.checks:
             print(f"  {check.state:<8} {check.name}: {check.found}")
             if check.advice:
@@ -314,18 +334,23 @@ class Report:
         if not self.options.builds:
             return
         configure = os.environ.get("CONFIGURE_OPTIONS", "").split()
-        if not configure and self.targets:
-            configure = [f"--with-hip-targets={','.join(sorted(set(self.targets)))}", "--with-ptx=no"]
+        environment = {}
+        if not configure and self.choice.targets:
+            configure = [f"--with-hip-targets={','.join(self.choice.targets)}", "--with-ptx=no"]
+            environment["HIPCC"] = self.choice.compiler  # the one that was tried
         reason = "" if configure else "since no AMD GPU was found to build for"
+        if not configure and self.targets:
+            reason = f"since no compiler builds for {', '.join(self.targets)}: see the checks"
         if not reason and made.status != steps.PASSED and self.python != os.path.join(self.venv, "bin", "python"):
             reason = "since there is no Python environment"
         command = [os.path.join(HERE, "build.sh"), self.build, self.venv, *configure]
         self.add(
             "build",
-            f"the library{', for ' + ', '.join(self.targets) if self.targets else ''}",
+            f"the library{', for ' + ', '.join(self.choice.targets) if self.choice.targets else ''}",
             command,
             later,
             needs=reason,
+            environment=environment,
         )
 
     def library_is_missing(self):
@@ -361,7 +386,7 @@ class Report:
         names = self.options.test_files.split()
         if not names:
             paths = glob.glob(os.path.join(ROOT, "tests", "python", "test_*.py"))
-            others = {os.path.basename(path)[: -len(".py")] for path in paths} - {*FIRST_TESTS, *LAST_TESTS}
+            others = {os.path.basename(path)[: -len(".py")] for path in paths} - {*FIRST_TESTS, *LAST_TESTS, *NOT_RUN}
             names = [*FIRST_TESTS, *sorted(others), *LAST_TESTS]
         files = [f"tests/python/{name}.py" for name in names]
         command = [
@@ -389,8 +414,10 @@ class Report:
             command,
             later,
             needs=reason,
-            environment={"PYTHONPATH": search, "FUSELINE_REPORT_OUTCOMES": path},
+            # The variable, not the option: without the plugin it does no harm.
+            environment={"PYTHONPATH": search, "FUSELINE_REPORT_OUTCOMES": path, "PYTEST_TIMEOUT": str(TEST_LIMIT)},
             count=count,
+            judge=lambda result: judge_tests(result, self.outcomes),
         )
 
     def test_c(self):
@@ -425,6 +452,8 @@ class Report:
             "seconds": round(time.monotonic() - self.start, 1),
             "commit": self.commit(),
             "targets": self.targets,
+            "tested": self.tested(),
+            "variables": checks.variables(),
             "torch": self.torch,
             "info": self.info(),
             "checks": [check.as_json() for check in self.checks],
@@ -449,10 +478,21 @@ class Report:
                 pass
         return None
 
+    def tested(self):
+        """The architecture of the one device that is tested, by PyTorch's runtime; None if there is none."""
+        number = self.options.device.partition(":")[2]
+        names = [(device.get("architecture") or "").split(":")[0] for device in self.torch.get("devices") or []]
+        return (names[int(number or 0) :] or [None])[0] if (number or "0").isdigit() else None
+
     def commit(self):
-        """The clone's; None for an unpacked tarball, which may lie in another project's."""
-        environment = {**self.environment, "GIT_CEILING_DIRECTORIES": os.path.dirname(ROOT)}
-        status, output = checks.run(["git", "-C", ROOT, "rev-parse", "--short=12", "HEAD"], env=environment)
+        """The clone's, whoever owns it; None for an unpacked tarball, which may lie in another project's."""
+        with tempfile.NamedTemporaryFile("w", suffix=".gitconfig") as file:  # some versions read this from a file alone
+            file.write(f'[safe]\n\tdirectory = "{ROOT}"\n')
+            file.flush()
+            environment = {**self.environment, "GIT_CEILING_DIRECTORIES": os.path.dirname(ROOT)}
+            environment["GIT_CONFIG_GLOBAL"] = file.name
+            command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, "rev-parse", "--short=12", "HEAD"]
+            status, output = checks.run(command, env=environment)
         return output.strip() if status == 0 else None
 
     def write(self):
@@ -470,7 +510,7 @@ class Report:
                 archive.add_text(f"logs/{os.path.basename(path)}", file.read())
         for path in sorted(glob.glob(os.path.join(self.files, "*.png"))):
             archive.add_picture(f"pictures/{os.path.basename(path)}", path)
-        targets = "-".join(sorted(set(self.targets))) or "no-gpu"
+        targets = self.tested() or "-".join(sorted(set(self.targets))) or "no-gpu"
         name = f"fuseline-report-{targets}-{date.today().isoformat()}"
         os.makedirs(self.options.output, exist_ok=True)
         path = os.path.join(self.options.output, name + ".tar.gz")
@@ -505,7 +545,34 @@ class Report:
             result.counts and result.counts[1] for result in self.results
         ):
             return 1
+        if steps.OVERTIME in statuses:
+            return 5
         return 3 if steps.SKIPPED in statuses else 0
+
+
+def judge_tests(result, outcomes):
+    """Tests that were stopped at their limit: none failed, unless one of them hung."""
+    passed, failed, _ = outcomes.counts
+    hung = outcomes.unfinished is not None and result.ended - outcomes.begun > TEST_LIMIT
+    if result.status == steps.STOPPED and passed and not failed and not hung:
+        result.status = steps.OVERTIME
+        result.reason = f"ran out of time: {passed} passed, {failed} failed; {result.reason}"
+
+
+def end_on_signals():
+    """Ends the running step and writes the archive, as Ctrl-C does, when the terminal is closed or the report ended."""
+
+    def end(number, frame):
+        for other in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)  # the archive is written now
+        if number == signal.SIGHUP:  # what is printed would be an error
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
 
 
 def in_words(error):
@@ -515,6 +582,7 @@ def in_words(error):
 def main(arguments=None):
     options = parse(arguments)
     report = Report(options)
+    end_on_signals()
     try:
         report.run()
     except KeyboardInterrupt:

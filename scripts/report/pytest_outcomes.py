@@ -5,6 +5,7 @@ The file is the one that FUSELINE_REPORT_OUTCOMES names.
 
 import json
 import os
+import time
 
 import pytest
 
@@ -17,7 +18,7 @@ def _write(**line):
 
 
 def pytest_runtest_logstart(nodeid, location):
-    _write(test=nodeid)
+    _write(test=nodeid, at=time.monotonic())
 
 
 @pytest.hookimpl(hookwrapper=True)

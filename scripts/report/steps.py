@@ -8,6 +8,7 @@ import sys
 import time
 
 PASSED, FAILED, STOPPED, SKIPPED = "passed", "failed", "stopped", "skipped"
+OVERTIME = "out of time"  # of tests that were stopped at their limit, while those that had ended had passed
 
 _GRACE = ((signal.SIGINT, 8), (signal.SIGTERM, 3), (signal.SIGKILL, 3))  # seconds to end in, after each
 
@@ -16,9 +17,10 @@ class Result:
     """What became of a step.
 
     Attributes:
-        status: one of the four above.
+        status: one of the five above.
         reason: why it was not PASSED, in a sentence.
         seconds: how long it ran; limit: how long it might have.
+        ended: when, by time.monotonic(), it ended or was to be ended.
         counts: (passed, failed, skipped) of the cases in it; None where there are none to count.
         log: the path of its output, or None.
     """
@@ -26,7 +28,7 @@ class Result:
     def __init__(self, name, title, status, reason="", seconds=0.0, limit=0, log=None):
         self.name, self.title, self.status, self.reason = name, title, status, reason
         self.seconds, self.limit, self.log = seconds, limit, log
-        self.exit_status = None
+        self.exit_status = self.ended = None
         self.counts = None
 
     def as_json(self):
@@ -65,6 +67,11 @@ class Progress:
         if not self._is_terminal:
             print(f"  {title} ...", flush=True)
 
+    def glance(self, text):
+        """Says what is being done now, which is not worth a line elsewhere than on a terminal."""
+        if self._is_terminal:
+            print(f"\r  {text} ..."[: shutil.get_terminal_size().columns - 1] + "\033[K", end="", flush=True)
+
     def show(self, title, seconds, limit, log):
         if self._is_terminal:
             last = ([""] + end_of(log, 1))[-1]
@@ -76,9 +83,9 @@ class Progress:
         print(("\r\033[K" if self._is_terminal else "") + f"  {text}", flush=True)
 
 
-def _stop(process):
-    """Ends a command and all that it started; returns whether it ended."""
-    for number, seconds in _GRACE:
+def stop(process, grace=None):
+    """Ends a command and all that it started; returns whether it ended. Waits for a limited time in any case."""
+    for number, seconds in grace or _GRACE:
         try:
             os.killpg(process.pid, number)
         except ProcessLookupError:
@@ -123,12 +130,13 @@ def run(name, title, command, limit, log, environment, folder, progress):
                 except subprocess.TimeoutExpired:
                     pass
         except KeyboardInterrupt:
-            _stop(process)
+            stop(process)
             raise
-    result.seconds = time.monotonic() - start
+    result.ended = time.monotonic()
+    result.seconds = result.ended - start
     if process.poll() is None:
         result.status, result.reason = STOPPED, f"stopped after {duration(limit)}, its limit"
-        if not _stop(process):
+        if not stop(process):
             result.reason += "; it could not be ended, which a GPU that hangs can cause"
     elif process.returncode:
         result.exit_status = process.returncode

@@ -40,7 +40,7 @@ def _failures(report):
     failed, unfinished = report["failed_tests"], report["unfinished_test"]
     if not failed and not unfinished:
         return
-    yield from _heading("Tests that failed")
+    yield from _heading("Tests that failed" if failed else "The test that was stopped")
     if unfinished:
         yield f"  did not end: {unfinished}"
     for test in failed[:_MOST_FAILURES]:
@@ -88,14 +88,29 @@ def _bench(report):
         yield f"  of copy: lowest {shares[0]:.1f}%, median {middle:.1f}%, highest {shares[-1]:.1f}%"
 
 
+def _card(report):
+    devices = report["torch"].get("devices") or []
+    names = [f"{device['name']}, {device['architecture']}" for device in devices]
+    tested = [
+        name for name, device in zip(names, devices) if (device["architecture"] or "").split(":")[0] == report["tested"]
+    ]
+    if not tested:
+        return ", ".join(report["targets"]) or "none found"
+    if len(devices) == 1:
+        return tested[0]
+    which = "the first" if tested[0] == names[0] else "one"
+    return f"{tested[0]}: {which} of {len(devices)} devices, and the only one that is tested"
+
+
 def text(report):
     """summary.txt, from what report.json holds."""
     torch, info = report["torch"], report["info"] or {}
-    names = ", ".join(f"{device['name']}, {device['architecture']}" for device in torch.get("devices") or [])
     lines = ["fuseline on an AMD GPU: a report", ""]
-    lines.append(f"  card       {names or ', '.join(report['targets']) or 'none found'}")
+    lines.append(f"  card       {_card(report)}")
     code = ", ".join((info.get("gpu") or {}).get("targets", [])) or "no GPU"
-    lines.append(f"  fuseline   {info.get('version', 'not run')}, code for {code}")
+    lines.append(
+        f"  fuseline   {info.get('version', 'not run')}, commit {report['commit'] or 'unknown'}, code for {code}"
+    )
     lines.append(f"  PyTorch    {torch.get('version') or 'none'}, ROCm {torch.get('hip') or 'none'}")
     lines.append(f"  date       {report['date']}, took {steps.duration(report['seconds'])}")
     for part in (_checks, _steps, _failures, _tutorial, _bench):

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -120,7 +121,8 @@ def test_checks_that_throw_are_notes(part, machine, monkeypatch, tmp_path):
     for name in ("system", "driver", "render_nodes", "groups", "cards", "runtime", "pytorch", "compiler", "disk"):
         monkeypatch.setattr(checks, name, thrown)
     monkeypatch.setattr(checks, "architectures", thrown)
-    monkeypatch.setattr(checks, "ask_torch", thrown)
+    for name in ("ask_torch", "choose_compiler", "environment"):
+        monkeypatch.setattr(checks, name, thrown)
     found = checks.all_checks(sys.executable, dict(os.environ), tmp_path, True)[0]
     noted = [check for check in found if "ValueError: no such thing" in check.found]
     assert len(noted) >= 9 and {check.state for check in noted} == {"note"}
@@ -145,6 +147,50 @@ def test_a_user_without_a_name(part, machine, monkeypatch):
         monkeypatch.delenv(variable, raising=False)
     assert "render: not a member" in checks.groups().found
     assert scrub.Scrubber().text("text") == "text"
+
+
+def test_a_program_that_cannot_be_ended_is_left_alone(part, monkeypatch, tmp_path):
+    checks = part("checks")
+    monkeypatch.setattr(checks.steps.os, "killpg", lambda *arguments: None)  # as of one that waits for a driver
+    start = time.monotonic()
+    status, said = checks.run(["sh", "-c", f"echo $$ >{tmp_path}/number; exec sleep 100"], 2)
+    assert status is None and "no answer within 2 s" in said
+    assert time.monotonic() - start < 60
+    os.kill(int((tmp_path / "number").read_text()), signal.SIGKILL)
+
+
+def test_all_checks_have_one_limit(part, machine, tmp_path):
+    checks, begun = part("checks"), []
+    found, known, *_ = checks.all_checks(
+        sys.executable, dict(os.environ), tmp_path, True, limit=0, begin=lambda name, seconds: begun.append(name)
+    )
+    assert "no time was left" in known["error"] and "PyTorch's answer" in begun
+    assert {"driver", "disk", "PyTorch", "GPU compiler"} <= {check.name for check in found}
+    assert checks.run(["true"]) == (0, "")  # what comes later has time again
+
+
+def test_on_wsl_nobody_is_told_to_load_a_module(part, machine):
+    no_module(machine)
+    no_kfd(machine)
+    no_render_node(machine)
+    (machine / "dev/dxg").write_text("")
+    checks = part("checks")
+    for found in (checks.driver(), checks.render_nodes(), checks.cards([], ["gfx1100"])):
+        assert found.state in ("note", "ok") and "modprobe" not in found.advice
+    assert "/dev/dxg" in checks.driver().found
+    assert checks.cards([], []).state == "missing"
+
+
+def test_it_is_said_who_named_the_card(part, monkeypatch):
+    checks = part("checks")
+    monkeypatch.setenv("HSA_OVERRIDE_GFX_VERSION", "11.0.0")
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "GPU-8a2f00c1d2e3f405")
+    monkeypatch.delenv("HIP_VISIBLE_DEVICES", raising=False)
+    found = checks.cards(["gfx1103"], ["gfx1100"]).found
+    assert "the driver lists gfx1103" in found and "PyTorch lists gfx1100" in found
+    names = {item["name"]: item["value"] for item in checks.variables()}
+    assert names["HSA_OVERRIDE_GFX_VERSION"] == "11.0.0" and "ROCR_VISIBLE_DEVICES" in names
+    assert "HSA_OVERRIDE_GFX_VERSION=11.0.0" in checks.environment().found
 
 
 def test_no_card_and_no_runtime(part, machine, monkeypatch):
@@ -186,9 +232,52 @@ def test_compiler_that_does_not_know_the_card(part, tmp_path, monkeypatch):
     compiler.chmod(0o755)
     monkeypatch.setenv("HIPCC", str(compiler))
     checks = part("checks")
-    assert checks.compiler(["gfx1100"]).state == "ok"
-    found = checks.compiler(["gfx1100", "gfx1151"])
+    assert checks.compiler(checks.choose_compiler(["gfx1100"], {})).state == "ok"
+    found = checks.compiler(checks.choose_compiler(["gfx1100", "gfx1151"], {}))
     assert found.state == "missing" and "none builds for gfx1151" in found.found and "hipcc" in found.advice
+
+
+ONLY = """#!/bin/sh
+for known in {}; do case "$* " in *"--offload-arch=$known "*) exit 0 ;; esac; done
+exit 1
+"""
+
+
+def compiler_for(path, *known):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(ONLY.format(" ".join(known)))
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "built", "left_out"),
+    [
+        (["gfx1100", "gfx1103"], ["gfx1103", "gfx1100"], ["gfx1100", "gfx1103"], []),
+        (["gfx1100"], ["gfx1103", "gfx1100"], ["gfx1100"], ["gfx1103"]),
+        (["gfx1100", "gfx11-generic"], ["gfx1103"], ["gfx1100", "gfx11-generic"], ["gfx1103"]),
+        (["gfx1030", "gfx10-3-generic"], ["gfx1036"], ["gfx1030", "gfx10-3-generic"], ["gfx1036"]),
+        (["gfx900"], ["gfx1103"], [], ["gfx1103"]),
+    ],
+)
+def test_the_build_is_for_what_the_compiler_takes(part, tmp_path, monkeypatch, known, wanted, built, left_out):
+    monkeypatch.setenv("HIPCC", compiler_for(tmp_path / "hipcc", *known))
+    checks = part("checks")
+    choice = checks.choose_compiler(wanted, {})
+    assert (choice.targets, choice.left_out) == (built, left_out)
+    found = checks.compiler(choice)
+    assert found.state == ("missing" if left_out else "ok") and all(name in found.found for name in left_out + built)
+
+
+def test_the_compiler_of_rocm_s_wheels(part, tmp_path, monkeypatch):
+    monkeypatch.delenv("HIPCC", raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent:/bin:/usr/bin")
+    packages = tmp_path / "lib/python3.12/site-packages"
+    compiler = compiler_for(packages / "_rocm_sdk_devel/lib/llvm/bin/clang++", "gfx1999")
+    checks = part("checks")
+    for runtime in ("_rocm_sdk_core/lib/libamdhip64.so.7", "torch/lib/libamdhip64.so"):
+        choice = checks.choose_compiler(["gfx1999"], {"runtime": [str(packages / runtime)]})
+        assert (choice.compiler, choice.targets) == (compiler, ["gfx1999"])
 
 
 def test_a_full_disk(part, tmp_path, monkeypatch):
@@ -413,9 +502,47 @@ def test_outcomes_of_a_run_that_died(part, tmp_path):
     assert part("figures").Outcomes(tmp_path / "none").counts == (0, 0, 0)
 
 
+def test_tests_that_ran_out_of_time_did_not_fail(part, tmp_path):
+    steps, main, figures = part("steps"), part("main"), part("figures")
+    passed = '{"test": "a", "at": 1}\n{"test": "a", "outcome": "passed", "seconds": 1, "message": ""}\n'
+    failed = '{"test": "b", "at": 2}\n{"test": "b", "outcome": "failed", "seconds": 1, "message": ""}\n'
+    begun = '{"test": "c", "at": 50}\n'
+    for text, ended, status in (
+        (passed + begun, 60, "out of time"),
+        (passed + begun, 50 + main.TEST_LIMIT + 1, "stopped"),  # that test hangs
+        (passed + failed + begun, 60, "stopped"),
+        (begun, 60, "stopped"),
+    ):
+        (tmp_path / "outcomes").write_text(text)
+        result = steps.Result("gpu-tests", "title", "stopped", "stopped after 200 s, its limit")
+        result.ended = ended
+        main.judge_tests(result, figures.Outcomes(tmp_path / "outcomes"))
+        assert result.status == status
+    result = steps.Result("gpu-tests", "title", "stopped", "its limit")
+    result.ended = 60
+    (tmp_path / "outcomes").write_text(passed + begun)
+    main.judge_tests(result, figures.Outcomes(tmp_path / "outcomes"))
+    assert "ran out of time: 1 passed, 0 failed" in result.reason
+    assert main.Report.exit_status(types.SimpleNamespace(results=[result])) == 5 and "  5  " in main.EPILOG
+
+
+def test_no_test_takes_the_time_of_all(part, machine, tmp_path, monkeypatch):
+    main = part("main")
+    report = main.Report(main.parse(quiet_report(main, tmp_path)))
+    called = {}
+    monkeypatch.setattr(report, "add", lambda name, title, command, *rest, **more: called.update(more, command=command))
+    report.test([], "")
+    assert called["environment"]["PYTEST_TIMEOUT"] == str(main.TEST_LIMIT) == "30"
+    files = {os.path.basename(name)[:-3] for name in called["command"] if name.endswith(".py")}
+    assert {"test_gpu", "test_values", "test_torch"} <= files and "test_compile" not in files
+
+
 @pytest.mark.parametrize(
     ("statuses", "failed_cases", "expected"),
     [
+        (["passed", "out of time"], 0, 5),
+        (["skipped", "out of time"], 0, 5),
+        (["failed", "out of time"], 0, 1),
         (["passed"], 0, 0),
         (["passed", "failed"], 0, 1),
         (["passed", "stopped"], 0, 1),
@@ -449,7 +576,7 @@ def test_figures_of_the_tutorial_stand_beside_the_card_s(part):
 def test_every_test_file_is_named_once(part, root):
     main = part("main")
     names = {path.stem for path in pathlib.Path(root, "tests", "python").glob("test_*.py")}
-    listed = [*main.FIRST_TESTS, *main.LAST_TESTS]
+    listed = [*main.FIRST_TESTS, *main.LAST_TESTS, *main.NOT_RUN]
     assert len(set(listed)) == len(listed) and set(listed) <= names
 
 
@@ -567,6 +694,55 @@ def test_the_archive_is_written_when_figures_make_no_sense(part, machine, tmp_pa
     monkeypatch.setattr(main.summary, "text", lambda report: 1 / 0)
     assert main.main(quiet_report(main, tmp_path, "--limit", "0")) == 1
     assert "ZeroDivisionError" in members_in(tmp_path / "output")["summary.txt"].decode()
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_the_archive_is_written_when_the_report_is_ended(root, machine, planted, tmp_path, number):
+    python = tmp_path / "python"  # one that hangs as a step, and says who it is
+    python.write_text(f'#!/bin/sh\ncase "$*" in *venv*) echo $$ >{tmp_path}/begun; exec sleep 300 ;; esac\nexit 1\n')
+    python.chmod(0o755)
+    command = [sys.executable, os.path.join(root, "scripts/report/main.py"), "--installed", "--python", str(python)]
+    command += ["--work", str(tmp_path / "work"), "--output", str(tmp_path / "output")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        while not (tmp_path / "begun").exists() or not (tmp_path / "begun").read_text().strip():
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.1)
+        os.kill(process.pid, getattr(signal, number))
+        output, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    members = members_in(tmp_path / "output")
+    assert process.returncode == 1 and "interrupted" in members["summary.txt"].decode(), output
+    assert not is_alive(int((tmp_path / "begun").read_text()))
+
+
+def test_the_commit_of_a_clone_of_another_owner(part, machine, tmp_path, monkeypatch):
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True)
+    commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
+    main = part("main")
+    report = main.Report(main.parse(quiet_report(main, tmp_path)))
+    monkeypatch.setattr(main, "ROOT", str(clone))
+    report.environment["GIT_TEST_ASSUME_DIFFERENT_OWNER"] = "1"  # git's own, for its tests
+    assert report.commit() == commit
+
+
+def test_report_and_archive_are_of_the_card_that_was_tested(part, machine, tmp_path, monkeypatch):
+    main = part("main")
+    devices = [{"name": f"Card {name}", "architecture": f"{name}:xnack-"} for name in ("gfx1100", "gfx1036")]
+    answer = {"python": "3", "version": "2", "hip": "7", "available": True, "devices": devices, "runtime": []}
+    monkeypatch.setattr(main.checks, "ask_torch", lambda *arguments: answer)
+    monkeypatch.setattr(main.Report, "commit", lambda self: "0123456789ab")
+    main.main(quiet_report(main, tmp_path, "--limit", "0"))
+    (path,) = (tmp_path / "output").glob("*.tar.gz")
+    assert path.name.startswith("fuseline-report-gfx1100-2")
+    summary = members_in(tmp_path / "output")["summary.txt"].decode()
+    assert "Card gfx1100, gfx1100" in summary and "the first of 2 devices, and the only one that is tested" in summary
+    assert "0123456789ab" in summary and "the driver lists gfx1151" in summary
 
 
 # --- from end to end ---
