@@ -437,6 +437,7 @@ class Report:
             needs=reason,
             environment=environment,
             count=lambda log: figures.make_check_counts(self.build, log),
+            judge=lambda result: judge_c_tests(result, self.build),
         )
 
     # --- what comes of them ---
@@ -552,8 +553,17 @@ class Report:
 
 def judge_tests(result, outcomes):
     """Tests that were stopped at their limit: none failed, unless one of them hung."""
-    passed, failed, _ = outcomes.counts
     hung = outcomes.unfinished is not None and result.ended - outcomes.begun > TEST_LIMIT
+    _judge(result, outcomes.counts, hung)
+
+
+def judge_c_tests(result, build):
+    """The same; the one on the GPU, which may hang, has to have ended."""
+    _judge(result, result.counts, not os.path.exists(os.path.join(build, "tests", "test_on_gpu.trs")))
+
+
+def _judge(result, counts, hung):
+    passed, failed, _ = counts
     if result.status == steps.STOPPED and passed and not failed and not hung:
         result.status = steps.OVERTIME
         result.reason = f"ran out of time: {passed} passed, {failed} failed; {result.reason}"

@@ -156,6 +156,8 @@ def test_a_program_that_cannot_be_ended_is_left_alone(part, monkeypatch, tmp_pat
     status, said = checks.run(["sh", "-c", f"echo $$ >{tmp_path}/number; exec sleep 100"], 2)
     assert status is None and "no answer within 2 s" in said
     assert time.monotonic() - start < 60
+    while not (tmp_path / "number").exists() or not (tmp_path / "number").read_text():
+        time.sleep(0.1)
     os.kill(int((tmp_path / "number").read_text()), signal.SIGKILL)
 
 
@@ -524,6 +526,22 @@ def test_tests_that_ran_out_of_time_did_not_fail(part, tmp_path):
     main.judge_tests(result, figures.Outcomes(tmp_path / "outcomes"))
     assert "ran out of time: 1 passed, 0 failed" in result.reason
     assert main.Report.exit_status(types.SimpleNamespace(results=[result])) == 5 and "  5  " in main.EPILOG
+
+
+def test_c_tests_that_ran_out_of_time_did_not_fail_if_that_on_the_gpu_ended(part, tmp_path):
+    steps, main = part("steps"), part("main")
+    (tmp_path / "tests").mkdir()
+    for ended, counts, status in (
+        (False, (3, 0, 0), "stopped"),
+        (True, (3, 0, 0), "out of time"),
+        (True, (3, 1, 0), "stopped"),
+    ):
+        if ended:
+            (tmp_path / "tests/test_on_gpu.trs").write_text(":test-result: PASS\n")
+        result = steps.Result("c-tests", "title", "stopped", "its limit")
+        result.counts = counts
+        main.judge_c_tests(result, str(tmp_path))
+        assert result.status == status
 
 
 def test_no_test_takes_the_time_of_all(part, machine, tmp_path, monkeypatch):
