@@ -179,7 +179,7 @@ def test_compiled(device, operator):
             torch._dynamo.config.trace_autograd_ops = False
 
 
-# --- gated units: composed of their activation's kernels ---
+# --- gated units: one kernel, or with a bias composed of their activation's kernels ---
 
 by_gated = pytest.mark.parametrize("operator", GATED, ids=repr)
 by_form = pytest.mark.parametrize("form", list(FORMS))

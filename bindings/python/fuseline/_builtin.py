@@ -147,7 +147,7 @@ def call_function(kernel, fallback):
     Args:
         fallback: one with the same arguments, for the calls that C does not serve.
     """
-    if not is_supported or any(output.form is COLUMNS for output in kernel.outputs):
+    if not is_supported or len(kernel.outputs) > _OUTPUTS or any(output.form is COLUMNS for output in kernel.outputs):
         return fallback
     structure = _structure(kernel)
     structure.fallback = _address(fallback)

@@ -229,7 +229,7 @@ OPERATORS = {
         {"forward": ((1, 0),)},
         _public("column_sum"),
         None,
-        lambda x: x.sum(tuple(range(x.dim() - 1))),
+        lambda x: x.sum(tuple(range(x.dim() - 1))) if x.dim() > 1 else x.clone(),  # no dimension would mean all
     ),
 }
 

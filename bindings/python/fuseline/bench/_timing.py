@@ -113,16 +113,23 @@ class _Way:
 
     def __init__(self, sets):
         self._sets = sets
+        self._kept = [None] * len(sets)
         self._next = 0
         self.calls = 1
         self.lead = 0.0
         self.taken = []
 
     def __call__(self, call):
-        """Calls the function on the tensors that it has not used for longest."""
-        function = self._sets[self._next]
-        self._next = (self._next + 1) % len(self._sets)
-        function()
+        """Calls the function on the tensors that it has not used for longest.
+
+        Its result is kept until then, so that the allocator has no memory for the next one that a cache holds.
+        """
+        used = self._next
+        self._next = (used + 1) % len(self._sets)
+        self._kept[used] = self._sets[used]()
+
+    def __len__(self):
+        return len(self._sets)
 
 
 def measure(ways, timer, effort, on_run=lambda share: None):
@@ -134,7 +141,7 @@ def measure(ways, timer, effort, on_run=lambda share: None):
     """
     ways = {name: _Way(sets) for name, sets in ways.items()}
     for way in ways.values():
-        timer.series(way, effort.warm_up)
+        timer.series(way, max(effort.warm_up, len(way) + 1))  # each set at least once: no allocation is timed
         timer.wait()
         few = max(1, effort.warm_up)
         start = time.perf_counter()
@@ -148,7 +155,8 @@ def measure(ways, timer, effort, on_run=lambda share: None):
     names = list(ways)
     for run in range(effort.runs):
         first = run % len(names)
-        for name in names[first:] + names[:first]:  # each comes after each other one, and none always first
+        order = names[first:] + names[:first]  # none is always first, nor always after the same
+        for name in order if run // len(names) % 2 == 0 else reversed(order):
             way = ways[name]
             way.taken.append(timer.series(way, way.calls, way.lead))
         on_run((run + 1) / effort.runs)
