@@ -131,7 +131,8 @@ static void assert_near(const struct problem *p, int k, double got, long double 
     long double bound = 5 * unit * fmaxl(fabsl(right), scale) + (format->size == 2 ? 0.505L : 0.5L) * ulp_at(format, right);
     if (format->size == 8 && !long_double_is_wider())
         bound *= 100;
-    if (isnan(right) ? !isnan(got) : isinf(right) ? got != right : !(fabsl(got - right) <= bound)) {
+    double rounded = (double)right; /* under valgrind a long double is infinite only here */
+    if (isnan(right) ? !isnan(got) : isinf(rounded) ? got != rounded : !(fabsl(got - right) <= bound)) {
         print_error("%s %s, result %d, form %d: ddgate %g, ddup %g, dy %g, gate %g, up %g: %.17g, wanted %.17Lg within %Lg\n",
                     p->op->name, format->name, k - DDY, p->form, in[0], in[1], in[2], in[3], in[4], got, right, bound);
         fail();
