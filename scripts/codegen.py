@@ -329,7 +329,7 @@ def rounded(count, elements):
     return round(count / elements, 1)
 
 
-def row_of(target, name, notes, instructions):
+def row_of(target, name, notes, instructions, compiler=""):
     kernel, operand, result, mode = parse_name(name)
     blocks = blocks_of(instructions)
     wave_size = int(notes[".wavefront_size"])
@@ -342,6 +342,7 @@ def row_of(target, name, notes, instructions):
     counted = path or []
     return {
         "target": target,
+        "compiler": compiler,
         "name": name,
         "kernel": kernel,
         "dtypes": operand if operand == result else f"{operand}, {result}",
@@ -386,7 +387,8 @@ def read(files, llvm):
     versions = {compiler_version(code) for _, code in objects}
     if len(versions) != 1 or "" in versions:
         raise Unreadable(f"the code was built by {len(versions)} versions of clang, or by none that left its mark")
-    readelf, objdump = find_tools(llvm, versions.pop())
+    (version,) = versions
+    readelf, objdump = find_tools(llvm, version)
     rows, headers = [], {}
     with tempfile.TemporaryDirectory() as folder:
         paths = defaultdict(list)
@@ -404,7 +406,8 @@ def read(files, llvm):
                     raise ValueError(f"{target}: the code objects differ in flags or version")
                 instructions = kernels_in_disassembly(text)
                 rows += [
-                    row_of(target, name, kept, instructions[name]) for name, kept in kernels_in_notes(note).items()
+                    row_of(target, name, kept, instructions[name], version)
+                    for name, kept in kernels_in_notes(note).items()
                 ]
     return rows, headers
 
@@ -412,6 +415,7 @@ def read(files, llvm):
 # Limits -------------------------------------------------------------------------------------------------------------
 
 COMPARISONS = {"<=": operator.le, ">=": operator.ge, "=": operator.eq}
+UNLIMITED = "any"
 
 
 def read_limits(path):
@@ -421,8 +425,10 @@ def read_limits(path):
             words = line.partition("#")[0].split()
             if not words:
                 continue
-            if len(words) != 5 or words[2] not in NUMBERS or words[3] not in COMPARISONS:
-                raise ValueError(f"{path}:{number}: expected TARGETS KERNELS COLUMN <=|>=|= NUMBER")
+            if len(words) == 4 and words[2] in NUMBERS and words[3] == UNLIMITED:
+                words.append("0")
+            elif len(words) != 5 or words[2] not in NUMBERS or words[3] not in COMPARISONS:
+                raise ValueError(f"{path}:{number}: expected TARGETS KERNELS COLUMN <=|>=|= NUMBER, or any")
             limits.append((words[0], words[1], words[2], words[3], float(words[4])))
     return limits
 
@@ -437,11 +443,15 @@ def violations(rows, limits):
     wrong += [f"{target} {name}: is missing" for name, has in by_name.items() for target in sorted(targets - has)]
     for row in rows:
         counts = {}
+        place = f"{row['target']}@{row['compiler']}"
         for k, (where, names, column, _, _) in enumerate(limits):
-            if fnmatch.fnmatchcase(row["target"], where) and fnmatch.fnmatchcase(row["name"], names):
+            where = where if "@" in where else where + "@*"
+            if fnmatch.fnmatchcase(place, where) and fnmatch.fnmatchcase(row["name"], names):
                 counts[column] = k
         for column, k in counts.items():
             _, _, _, comparison, limit = limits[k]
+            if comparison == UNLIMITED:
+                continue
             if row[column] is None or not COMPARISONS[comparison](row[column], limit):
                 wrong.append(f"{row['target']} {row['name']}: {column} is {row[column]}, limit {comparison} {limit:g}")
         wrong += [

@@ -148,6 +148,17 @@ def test_limits(codegen, tmp_path, notes, lines, complaint):
     assert len(codegen.violations([other], [])) == 2  # columns that need a limit
 
 
+def test_limits_of_one_compilers_code(codegen, tmp_path):
+    instructions = codegen.kernels_in_disassembly(disassembly(VECTOR_AND_TAIL))["kernel"]
+    (tmp_path / "limits.txt").write_text(
+        "* * scratch = 0\n* * vgprs <= 9\n*@15 *_vector vgprs any\ngfx11*@16 * vgprs <= 30\n"
+    )
+    limits = codegen.read_limits(str(tmp_path / "limits.txt"))
+    for compiler, wrong in ("15", 0), ("16", 0), ("19", 1):
+        row = codegen.row_of("gfx1151", "fl_swish_forward_float32_vector", NOTES, instructions, compiler)
+        assert len(codegen.violations([row], limits)) == wrong
+
+
 def test_a_kernel_that_a_target_lacks(codegen):
     instructions = codegen.kernels_in_disassembly(disassembly(VECTOR_AND_TAIL))["kernel"]
     names = "fl_swish_forward_float32_vector", "fl_swish_backward_float32_vector"
