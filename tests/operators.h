@@ -304,7 +304,6 @@ struct operator_case {
     DEFINE_ENTRY(name##_backward, FORM_GATED_GRADIENT, s->packing, SCALARS_##kind)                                               \
     DEFINE_ENTRY(name##_double_backward, FORM_GATED_DOUBLE, s->packing, SCALARS_##kind)
 FOR_EACH_OPERATOR(DEFINE_UNARY, DEFINE_GATED)
-DEFINE_ENTRY(column_sum, FORM_X_Y)
 
 /* clang-format off */
 #define UNARY_ROW(name, kind) {                                                                                                  \
@@ -330,7 +329,5 @@ static inline long double right_gradient(const struct operator_case *op, long do
 }
 
 #define OPERATORS ((int)(sizeof operators / sizeof operators[0]))
-
-static const struct entry column_sum_entry = ENTRY_OF(column_sum, 1, NAMES("x", "sum"), "xs");
 
 #endif

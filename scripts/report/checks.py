@@ -70,14 +70,7 @@ def run(command, seconds=20, **keywords):
             return None, f"no time was left: all checks have {LIMIT} s"
     with tempfile.TemporaryFile() as output:
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                **keywords,
-            )
+            process = steps.start(command, output, **keywords)
         except OSError as error:
             return None, str(error)
         try:

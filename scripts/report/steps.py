@@ -83,6 +83,13 @@ class Progress:
         print(("\r\033[K" if self._is_terminal else "") + f"  {text}", flush=True)
 
 
+def start(command, output, **keywords):
+    """A command with what it says in a file, in a session of its own, which `stop` ends."""
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, **keywords
+    )
+
+
 def stop(process, grace=None):
     """Ends a command and all that it started; returns whether it ended. Waits for a limited time in any case."""
     for number, seconds in grace or _GRACE:
@@ -105,26 +112,18 @@ def stop(process, grace=None):
 def run(name, title, command, limit, log, environment, folder, progress):
     """Runs a command for at most `limit` seconds; returns its Result. KeyboardInterrupt ends it, and is passed on."""
     result = Result(name, title, PASSED, limit=limit, log=log)
-    start = time.monotonic()
+    began = time.monotonic()
     progress.begin(title)
     with open(log, "wb") as output:
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                cwd=folder,
-                start_new_session=True,
-            )
+            process = start(command, output, env=environment, cwd=folder)
         except OSError as error:
             result.status, result.reason = FAILED, f"could not be started: {error}"
             progress.end(f"{title}: FAILED, {result.reason}")
             return result
         try:
-            while process.poll() is None and time.monotonic() - start < limit:
-                progress.show(title, time.monotonic() - start, limit, log)
+            while process.poll() is None and time.monotonic() - began < limit:
+                progress.show(title, time.monotonic() - began, limit, log)
                 try:
                     process.wait(0.5)
                 except subprocess.TimeoutExpired:
@@ -133,7 +132,7 @@ def run(name, title, command, limit, log, environment, folder, progress):
             stop(process)
             raise
     result.ended = time.monotonic()
-    result.seconds = result.ended - start
+    result.seconds = result.ended - began
     if process.poll() is None:
         result.status, result.reason = STOPPED, f"stopped after {duration(limit)}, its limit"
         if not stop(process):

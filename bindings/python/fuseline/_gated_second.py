@@ -36,7 +36,7 @@ def second_gradients(call, kernel, grads, inputs, scalars, needed):
     hg_up = None if packed else next(present)
     gate_in, up_in = parts(gate, up, bias)
     # Column sums that were not wanted have no gradient.
-    hg, hu = parts(hg_gate, hg_up, None if bias is None else next(present, None))
+    hg, hu = parts(hg_gate, hg_up, next(present, None))
     g, u = gate_in, up_in
     if limit < inf:
         g, u = gate_in.clamp(max=limit), up_in.clamp(-limit, limit)
@@ -58,9 +58,8 @@ def second_gradients(call, kernel, grads, inputs, scalars, needed):
         results[1] = _joined(dgate, dup, alternates).to(gate.dtype)
     else:
         results[1:3] = dgate.to(gate.dtype), dup.to(up.dtype)
-    if bias is not None:
-        sums = [part.sum(tuple(range(part.ndim - 1))) if part.ndim > 1 else part for part in (dgate, dup)]
-        results[3] = _joined(*sums, packed and alternates).to(bias.dtype)
+    sums = [part.sum(tuple(range(part.ndim - 1))) if part.ndim > 1 else part for part in (dgate, dup)]
+    results[3] = _joined(*sums, packed and alternates).to(bias.dtype)
     return [result if wanted else None for result, wanted in zip(results, needed)]
 
 
