@@ -15,7 +15,7 @@ def gradients(call, kernel, grads, inputs, scalars, needed):
 
     Returns: one for each input, None where it is not needed.
     """
-    if kernel.composes_gradient:
+    if kernel.fused is not None:
         return second_gradients(call, kernel, grads, inputs, scalars, needed)
     if kernel.gradient is None:
         raise _refusal(kernel)
@@ -49,7 +49,7 @@ def tangent(torch, adapter, kernel, inputs, context, tangents):
         context: of the forward, with the scalars, the result's dtype, and which results were wanted.
         tangents: of the inputs, None where it is 0.
     """
-    if kernel.composes_gradient:
+    if kernel.fused is not None:
         return _tangents_of_gradient(adapter.call, kernel, inputs, context.scalars, tangents, context.wanted)
     if kernel.gradient is None:
         raise _refusal(kernel)

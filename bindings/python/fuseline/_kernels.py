@@ -87,8 +87,8 @@ class Kernel:
         second: the index of the optional input without which the leading one holds two tensors; None if it never does.
         gradient: the kernel that computes the gradients of the inputs, from those of the outputs and then the
             inputs; None where there is none.
-        composes_gradient: True of a gated unit's backward: ``_gated_second`` computes the gradients of its inputs.
-        fused: then, the kernel that computes them where there is no bias.
+        fused: of a gated unit's backward, whose inputs' gradients ``_gated_second`` computes: the kernel that does so
+            where there is no bias; else None.
         activation: then, the forward kernel of the unit's activation, of which they are composed where there is one;
             None for relu, which has none.
         is_differentiable: True if either holds.
@@ -108,7 +108,6 @@ class Kernel:
         )
         self.second = second
         self.gradient = gradient
-        self.composes_gradient = fused is not None
         self.fused = fused
         self.activation = None
         self.is_differentiable = gradient is not None or fused is not None
