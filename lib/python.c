@@ -210,14 +210,51 @@ static int read_tensor(object *from, DLTensor *tensor)
     return torch.exchange->dltensor_from_py_object_no_sync(from, tensor) == 0;
 }
 
+/* True if a result may be written to a tensor of the user's: an ordinary one that takes no part in differentiation. */
+static int may_be_written(object *tensor)
+{
+    if (!has_type(tensor, torch.tensor, torch.parameter) || asks(torch.is_neg, &tensor, 1) != 0 ||
+        attribute_is(tensor, torch.requires_grad, torch.true_object))
+        return 0;
+    int is_inference = asks(torch.is_inference, &tensor, 1);
+    return is_inference == 0 || (is_inference == 1 && asks(torch.is_inference_mode_enabled, NULL, 0) == 1);
+}
+
 /*
- * Runs a kernel on ordinary tensors, into new ones.
+ * The user's tensors for results, in the order of the kernel's outputs: `out` itself where there is one result, else the items of a
+ * tuple. Fills `outputs` with new references, NULL where one is absent. Returns 0 if that is not for here, and leaves nothing then.
+ */
+static int take_given(const struct fuseline_python_kernel *kernel, object *out, const DLTensor *const *inputs, object **outputs)
+{
+    int results = 0, taken = 0;
+    for (int j = 0; j < kernel->outputs; j++)
+        results += inputs[kernel->like[j]] != NULL;
+    if (results > 1 && (!has_type(out, torch.tuple_type, torch.tuple_type) || python.size(out) != results))
+        return 0;
+    for (int j = 0; j < kernel->outputs; j++) {
+        if (inputs[kernel->like[j]] == NULL)
+            continue;
+        object *given = results > 1 ? python.item(out, taken++) : out;
+        if (!may_be_written(given))
+            return 0;
+        outputs[j] = given;
+    }
+    for (int j = 0; j < kernel->outputs; j++)
+        if (outputs[j] != NULL)
+            python.increment(outputs[j]);
+    return 1;
+}
+
+/*
+ * Runs a kernel on ordinary tensors, into new ones or the user's.
  *
  * In:      arguments: inputs, then scalars
+ *          out: as the user gave it; torch.none for new tensors
  * Out:     outputs, NULL where one is absent; new references
- * Returns: 1; or 0 if this call is not an ordinary one, or failed: no error is set then, and nothing is left behind
+ * Returns: 1; or 0 if this call is not an ordinary one, or failed: no error is set then, nothing was written, and nothing is left
+ *          behind
  */
-static int run(const struct fuseline_python_kernel *kernel, object *const *arguments, object **outputs)
+static int run(const struct fuseline_python_kernel *kernel, object *const *arguments, object *out, object **outputs)
 {
     DLTensor tensors[FL_TENSORS_MOST];
     const DLTensor *borrowed[FL_TENSORS_MOST] = {NULL};
@@ -246,14 +283,18 @@ static int run(const struct fuseline_python_kernel *kernel, object *const *argum
         return 0;
     int is_packed = kernel->second >= 0 && borrowed[kernel->second] == NULL;
 
+    int is_given = out != torch.none;
     for (int j = 0; j < kernel->outputs; j++)
         outputs[j] = NULL;
+    if (is_given && !take_given(kernel, out, borrowed, outputs))
+        return 0;
     for (int j = 0; j < kernel->outputs; j++) {
         int like = kernel->like[j], at = inputs + j;
         if (borrowed[like] == NULL)
             continue;
-        outputs[j] = kernel->halved[j] && is_packed ? new_half(arguments[like], borrowed[like])
-                                                    : python.call(torch.empty_like, &arguments[like], 1, NULL);
+        if (!is_given)
+            outputs[j] = kernel->halved[j] && is_packed ? new_half(arguments[like], borrowed[like])
+                                                        : python.call(torch.empty_like, &arguments[like], 1, NULL);
         if (outputs[j] == NULL || !has_type(outputs[j], torch.tensor, torch.parameter) || !read_tensor(outputs[j], &tensors[at]))
             goto done;
         borrowed[at] = &tensors[at];
@@ -264,7 +305,7 @@ static int run(const struct fuseline_python_kernel *kernel, object *const *argum
     *(void **)&call = kernel->run;
     if (device.device_type == kDLCPU) {
         for (int j = 0; j < kernel->outputs; j++)
-            if (outputs[j] != NULL)
+            if (outputs[j] != NULL && !is_given)
                 fl_expect_writes((char *)tensors[inputs + j].data + tensors[inputs + j].byte_offset,
                                  count_of(&tensors[inputs + j]) * (tensors[inputs + j].dtype.bits / 8));
         void *thread = count_of(borrowed[lead]) >= LARGE ? python.release_lock() : NULL;
@@ -312,6 +353,36 @@ static object *result_of(object *const *outputs, int count)
 }
 
 /*
+ * What a call returns that wrote to the user's tensors, the references to which are given up. Automatic differentiation is told of
+ * the change, so that what it saved of them counts as stale.
+ */
+static object *written(object *out, object *const *outputs, int count)
+{
+    int failed = 0;
+    for (int j = 0; j < count; j++) {
+        object *tensor = outputs[j];
+        if (tensor == NULL)
+            continue;
+        if (asks(torch.is_inference, &tensor, 1) == 0) { /* else it has no version */
+            object *changed = tuple_of(&tensor, 1), *answer = NULL;
+            if (changed != NULL) {
+                answer = python.call(torch.increment_version, &changed, 1, NULL);
+                python.decrement(changed);
+            }
+            if (answer != NULL)
+                python.decrement(answer);
+            failed |= answer == NULL;
+        } else {
+            python.decrement(tensor);
+        }
+    }
+    if (failed)
+        return NULL;
+    python.increment(out);
+    return out;
+}
+
+/*
  * How a call on these inputs is differentiated. OTHER is forward-mode, a transform of torch.func's, and whatever watches the
  * operators that are called: a dispatch mode (FakeTensorMode, say, or a tracer) or torch.jit's tracer.
  */
@@ -341,12 +412,14 @@ void *fuseline_python_call(void *self, void *const *arguments, ptrdiff_t count)
     if (kernel == NULL)
         return NULL;
     int taken = kernel->inputs + kernel->scalars;
-    if (has_torch && count == taken + 2 && arguments[taken] == torch.none && arguments[taken + 1] == torch.none &&
+    if (has_torch && count == taken + 2 && arguments[taken + 1] == torch.none &&
         has_type(arguments[kernel->lead], torch.tensor, torch.parameter)) {
+        object *out = arguments[taken];
         enum difference difference = difference_of(kernel, arguments);
-        if (difference == PLAIN && run(kernel, arguments, outputs))
-            return result_of(outputs, kernel->outputs);
-        if (difference == BACKWARD && kernel->apply != NULL && are_numbers(arguments + kernel->inputs, kernel->scalars)) {
+        if (difference == PLAIN && run(kernel, arguments, out, outputs))
+            return out == torch.none ? result_of(outputs, kernel->outputs) : written(out, outputs, kernel->outputs);
+        if (difference == BACKWARD && out == torch.none && kernel->apply != NULL &&
+            are_numbers(arguments + kernel->inputs, kernel->scalars)) {
             object *result = python.call(kernel->apply, arguments, (size_t)taken, NULL);
             if (result != NULL || !python.error_is(torch.wrapped))
                 return result;
@@ -381,7 +454,7 @@ void *fuseline_python_operator(void *self, void *const *arguments, ptrdiff_t cou
     object *outputs[FUSELINE_PYTHON_OUTPUTS];
     if (kernel == NULL)
         return NULL;
-    if (has_no_options(kernel, arguments, count) && run(kernel, arguments, outputs))
+    if (has_no_options(kernel, arguments, count) && run(kernel, arguments, torch.none, outputs))
         return listed(kernel, outputs);
     return python.call(kernel->operator_fallback, arguments, (size_t)count, NULL);
 }
@@ -393,7 +466,7 @@ void *fuseline_python_autograd(void *self, void *const *arguments, ptrdiff_t cou
     if (kernel == NULL)
         return NULL;
     if (count > 0 && has_no_options(kernel, arguments + 1, count - 1) && difference_of(kernel, arguments + 1) == PLAIN &&
-        run(kernel, arguments + 1, outputs))
+        run(kernel, arguments + 1, torch.none, outputs))
         return listed(kernel, outputs);
     return python.call(kernel->autograd_fallback, arguments, (size_t)count, NULL);
 }
@@ -417,7 +490,7 @@ void *fuseline_python_forward(void *self, void *const *arguments, ptrdiff_t coun
     if (kernel == NULL)
         return NULL;
     int taken = kernel->inputs + kernel->scalars;
-    if (kernel->gradient == NULL || count != 1 + taken || !run(kernel, arguments + 1, outputs))
+    if (kernel->gradient == NULL || count != 1 + taken || !run(kernel, arguments + 1, torch.none, outputs))
         return python.call(kernel->forward_fallback, arguments, (size_t)count, NULL);
     object *result = result_of(outputs, kernel->outputs);
     if (result != NULL && (!keep(arguments[0], torch.to_save, arguments + 1, kernel->inputs) ||
@@ -455,7 +528,7 @@ static object *backward(const struct fuseline_python_kernel *kernel, object *con
         saved = items_of(arguments[0], torch.saved_tensors, taken + 1, kernel->inputs);
         if (saved != NULL)
             scalars = items_of(arguments[0], torch.scalars, taken + 1 + kernel->inputs, kernel->scalars);
-        if (scalars != NULL && run(gradient, taken, outputs)) {
+        if (scalars != NULL && run(gradient, taken, torch.none, outputs)) {
             for (int j = 0; j < gradient->outputs; j++)
                 results[gradient->like[j] - 1] = outputs[j];
             /* For scalars None, and for what the Python form of the forward may have been given besides. */

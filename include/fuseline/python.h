@@ -28,11 +28,13 @@ struct fuseline_python_functions {
 struct fuseline_python_torch {
     const struct DLPackExchangeAPI *exchange;
     /* Types of objects that are plain tensors; of the scalars that C may convert by itself; and singletons. */
-    void *tensor, *parameter, *float_type, *bool_type, *none, *true_object;
-    /* Functions of a tensor: torch.empty_like, torch.Tensor.new_empty, torch.Tensor.is_neg. */
-    void *empty_like, *new_empty, *is_neg;
-    /* Functions of nothing: torch.is_grad_enabled, and whether torch.func's transforms are active. */
-    void *is_grad_enabled, *are_transforms_active;
+    void *tensor, *parameter, *float_type, *bool_type, *tuple_type, *none, *true_object;
+    /* Functions of a tensor: torch.empty_like, and of torch.Tensor new_empty, is_neg and is_inference. */
+    void *empty_like, *new_empty, *is_neg, *is_inference;
+    /* A function of a tuple of tensors, which tells automatic differentiation that their memory was written. */
+    void *increment_version;
+    /* Functions of nothing: torch.is_grad_enabled, torch.is_inference_mode_enabled, and whether torch.func's transforms are active. */
+    void *is_grad_enabled, *is_inference_mode_enabled, *are_transforms_active;
     /* torch.autograd.forward_ad, the name of its current level, and the level outside of every dual_level. */
     void *forward_ad, *current_level, *no_level;
     /* How many dispatch modes are active, and the number of none; the state of torch.jit's tracer, None where it does not trace. */
@@ -82,7 +84,8 @@ FUSELINE_API fuseline_status fuseline_python_ready(struct fuseline_python_kernel
 /*
  * The bodies of built-in functions, of the calling convention METH_FASTCALL. `self` is a capsule that holds the kernel.
  *
- * _call      takes inputs, scalars, out, dtype. Ordinary tensors of PyTorch are served here, everything else by the fallback.
+ * _call      takes inputs, scalars, out, dtype. Ordinary tensors of PyTorch are served here, with or without out, everything else by
+ *            the fallback.
  * _operator  takes inputs, scalars, and options: the implementation of a registered operator on a device, which returns a tuple of
  *            results unless every call has one.
  * _autograd  takes a set of dispatch keys, and the same: the implementation that is asked first, in case something is differentiated.

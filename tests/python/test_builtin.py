@@ -64,6 +64,169 @@ def test_large_tensors_are_served_by_c(only_c):
     torch.testing.assert_close(fuseline.swish(x), torch.nn.functional.silu(x))
 
 
+def test_calls_with_out_are_served_by_c(only_c, device, dtype):
+    x, u = pair(device, 6, 8, dtype=dtype)
+    y = torch.empty_like(x)
+    for function in (fuseline.swish, fuseline.gelu, fuseline.relu2):
+        assert function(x, out=y) is y and torch.equal(y, function(x))
+        rows = torch.empty(6, 10, dtype=dtype, device=device)[:, :8]
+        assert function(x, out=rows) is rows and torch.equal(rows, y)
+        taken = x.clone()
+        assert function(taken, out=taken) is taken and torch.equal(taken, y)
+    for function in (fuseline.swish_backward, fuseline.gelu_backward, fuseline.relu2_backward):
+        assert function(u, x, out=y) is y and torch.equal(y, function(u, x))
+    wide, narrow = torch.empty(6, 8, dtype=torch.float32, device=device), torch.empty(6, 4, dtype=dtype, device=device)
+    for function, backward in (
+        (fuseline.swiglu, fuseline.swiglu_backward),
+        (fuseline.geglu, fuseline.geglu_backward),
+        (fuseline.reglu, fuseline.reglu_backward),
+    ):
+        assert function(x, u, out=y) is y and torch.equal(y, function(x, u))
+        assert function(x, interleaved=True, out=narrow) is narrow
+        assert torch.equal(narrow, function(x, interleaved=True))
+        if dtype != torch.float64:
+            assert torch.equal(function(x, u, out=wide).to(dtype), y)
+        both = torch.empty_like(x), torch.empty_like(x)
+        assert backward(x, x, u, out=both) is both
+        for ours, expected in zip(both, backward(x, x, u)):
+            assert torch.equal(ours, expected)
+        packed = torch.empty_like(x)
+        assert backward(narrow, x, out=packed) is packed and torch.equal(packed, backward(narrow, x))
+    parameter = torch.nn.Parameter(x.clone())
+    with torch.no_grad():
+        fuseline.swish(parameter, out=y)
+    with torch.inference_mode():
+        fuseline.swish(parameter, out=torch.empty_like(x))
+
+
+def test_large_tensors_with_out_are_served_by_c(only_c):
+    x = torch.randn(1 << 17)
+    y = torch.empty_like(x)
+    torch.testing.assert_close(fuseline.swish(x, out=y), torch.nn.functional.silu(x))
+
+
+def test_autograd_is_told_what_c_wrote(only_c, device):
+    """What it saved of a tensor that was written later is stale."""
+    leaf = torch.ones(4, device=device, requires_grad=True)
+    saved = torch.ones(4, device=device)
+    y = leaf * saved
+    before = saved._version
+    fuseline.swish(torch.ones(4, device=device), out=saved)
+    assert saved._version > before
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+class Named(torch.Tensor):
+    """A subclass, whose elements are its own."""
+
+
+def _traced(function):
+    return lambda *tensors: torch.jit.trace(function, tensors, check_trace=False)
+
+
+def _under(mode):
+    def wrap(function):
+        def call(*tensors):
+            with mode():
+                return function(*tensors)
+
+        return call
+
+    return wrap
+
+
+def _fake_mode():
+    return torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _inference(*shape):
+    with torch.inference_mode():
+        return torch.zeros(*shape)
+
+
+def _swish(x, y):
+    return fuseline.swish(x, out=y)
+
+
+def _gradients(x, y):
+    return fuseline.swiglu_backward(x, x, x, out=y)
+
+
+# What C must not serve by itself: (a call of x and out, what makes the two).
+UNUSUAL = {
+    "x requires a gradient": (_swish, lambda x, y: (x.requires_grad_(), y)),
+    "out requires a gradient": (_swish, lambda x, y: (x, y.requires_grad_())),
+    "out requires one, without gradients": (_under(torch.no_grad)(_swish), lambda x, y: (x, y.requires_grad_())),
+    "x of a subclass": (_swish, lambda x, y: (x.as_subclass(Named), y)),
+    "out of a subclass": (_swish, lambda x, y: (x, y.as_subclass(Named))),
+    "a negated x": (_swish, lambda x, y: (torch._neg_view(x), y)),
+    "a negated out": (_swish, lambda x, y: (x, torch._neg_view(y))),
+    "an inference tensor": (_swish, lambda x, y: (x, _inference(4, 6))),
+    "an array": (_swish, lambda x, y: (x, y.numpy())),
+    "a number": (_swish, lambda x, y: (x, 1.0)),
+    "a tuple for one result": (_swish, lambda x, y: (x, (y,))),
+    "a list for two": (_gradients, lambda x, y: (x, [y, y.clone()])),
+    "a short tuple": (_gradients, lambda x, y: (x, (y,))),
+    "a tensor for two": (_gradients, lambda x, y: (x, y)),
+    "twice the same": (_gradients, lambda x, y: (x, (y, y))),
+    "another shape": (_swish, lambda x, y: (x, y[:3])),
+    "another dtype": (_swish, lambda x, y: (x, y.double())),
+    "integers": (_swish, lambda x, y: (x, y.int())),
+    "another order of dimensions": (_swish, lambda x, y: (x, y.reshape(6, 4).t())),
+    "repeated elements": (_swish, lambda x, y: (x, y[:1].expand(4, 6))),
+    "overlapping x": (lambda x, y: fuseline.swish(x[:20], out=x[4:]), lambda x, y: (x.reshape(-1), y)),
+    "a dtype, too": (lambda x, y: fuseline.swish(x, out=y, dtype=torch.float32), lambda x, y: (x, y)),
+    "an integer for beta": (lambda x, y: fuseline.swish(x, 2, out=y), lambda x, y: (x, y)),
+    "a bias's gradient": (
+        lambda x, y: fuseline.swiglu_backward(x, x, x, bias=x.reshape(-1)[:12], out=y),
+        lambda x, y: (x, (y, y.clone(), y.reshape(-1)[:12].clone())),
+    ),
+    "a sparse out": (_swish, lambda x, y: (x, y.to_sparse())),
+    "a quantized out": (_swish, lambda x, y: (x, torch.quantize_per_tensor(y, 0.1, 0, torch.quint8))),
+    "a nested out": (_swish, lambda x, y: (x, torch.nested.nested_tensor([y[0], y[1]]))),
+    "out on no device": (_swish, lambda x, y: (x, y.to("meta"))),
+    "x on no device": (_swish, lambda x, y: (x.to("meta"), y)),
+    "forward mode": (_under(torch.autograd.forward_ad.dual_level)(_swish), lambda x, y: (x, y)),
+    "a dispatch mode": (_under(_fake_mode)(_swish), lambda x, y: (x, y)),
+    "a trace": (_traced(_swish), lambda x, y: (x, y)),
+    "vmap": (torch.vmap(_swish), lambda x, y: (x, y)),
+    "vmap of x alone": (torch.vmap(_swish, in_dims=(0, None)), lambda x, y: (x, y[0])),
+    "torch.func.grad": (
+        torch.func.grad(lambda x, y: fuseline.swish(x.detach(), out=torch.empty_like(x)).sum()),
+        lambda x, y: (x, y),
+    ),
+    "functionalized": (torch.func.functionalize(_swish), lambda x, y: (x, y)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call, made", UNUSUAL.values(), ids=UNUSUAL)
+def test_unusual_calls_with_out_are_left_to_python(monkeypatch, call, made):
+    """They end as if C served none: with the same error, or the same values."""
+    adapter, seen = torch_adapter(), []
+    original = type(adapter).call
+    monkeypatch.setattr(type(adapter), "call", lambda *arguments: seen.append(1) or original(*arguments))
+
+    def outcome():
+        x = torch.linspace(-3, 3, 24).reshape(4, 6)
+        x, y = made(x, torch.full_like(x, 7.0))
+        try:
+            result = call(x, y)
+        except Exception as error:
+            return type(error), str(error)
+        result = result if isinstance(result, (tuple, list)) else (result,)
+        return [item.tolist() if type(item) in (torch.Tensor, Named) else type(item) for item in result]
+
+    by_c = outcome()
+    assert seen
+    adapter.serve_by_c(False)
+    try:
+        assert by_c == outcome()
+    finally:
+        adapter.serve_by_c(True)
+
+
 def test_values_equal_the_other_ways(device, dtype):
     """Served by C or by Python, the same kernel runs on the same numbers."""
     gate, up = pair(device, 5, 12, dtype=dtype)
@@ -101,12 +264,20 @@ def test_references_are_given_back(device, differentiated):
     x.requires_grad_(differentiated)
     wrong = torch.ones(4, 6, dtype=torch.int32, device=device)
     odd = torch.ones(4, 7, device=device)
+    y_given, both_given = torch.empty_like(u), (torch.empty_like(u), torch.empty_like(u))
     watched = x, u, wrong, odd, torch.empty_like, torch.is_grad_enabled, 1.5, fuseline.swish
+    watched += y_given, both_given, *both_given
     beta = 1.25e10 / 1e10
 
     def calls(count):
         for _ in range(count):
             fuseline.swish(x, beta)
+            with torch.no_grad():
+                fuseline.swish(x, out=y_given)
+                fuseline.swiglu_backward(u, x, u, out=both_given)
+                for unfit in (odd, wrong, "no tensor"):
+                    with pytest.raises((TypeError, ValueError)):
+                        fuseline.swish(x, out=unfit)
             fuseline.swiglu(x, u)
             fuseline.swiglu(x)
             y = fuseline.swish(x)

@@ -35,8 +35,9 @@ class _Torch(ctypes.Structure):
     _fields_ = [
         (name, c_void_p)
         for name in (
-            "exchange tensor parameter float_type bool_type none true_object empty_like new_empty is_neg "
-            "is_grad_enabled are_transforms_active forward_ad current_level no_level count_of_modes zero "
+            "exchange tensor parameter float_type bool_type tuple_type none true_object empty_like new_empty is_neg "
+            "is_inference increment_version is_grad_enabled is_inference_mode_enabled are_transforms_active "
+            "forward_ad current_level no_level count_of_modes zero "
             "tracing_state wrapped requires_grad to_save saved_tensors scalars node_kernel"
         ).split()
     ]
@@ -200,12 +201,13 @@ def _none():
     return None
 
 
-def serve_torch(torch, exchange, are_transforms_active, wrapped):
+def serve_torch(torch, exchange, increment_version, are_transforms_active, wrapped):
     """From now on C serves PyTorch's tensors.
 
     Args:
         exchange: the address of the exchange table; None so that C does not, but for handing calls to Python code, for
             which it needs the other objects.
+        increment_version: a function of a tuple of tensors that tells autograd that their memory was written.
         are_transforms_active: a function that tells whether any of torch.func's is.
         wrapped: the exception by which the Python form of a forward refuses their tensors.
     """
@@ -219,12 +221,16 @@ def serve_torch(torch, exchange, are_transforms_active, wrapped):
         torch.nn.Parameter,
         float,
         bool,
+        tuple,
         None,
         True,
         torch.empty_like,
         torch.Tensor.new_empty,
         torch.Tensor.is_neg,
+        torch.Tensor.is_inference,
+        increment_version,
         torch.is_grad_enabled,
+        torch.is_inference_mode_enabled,
         are_transforms_active,
         torch.autograd.forward_ad,
         "_current_level",

@@ -62,7 +62,8 @@ class TorchAdapter(Adapter):
     def serve_by_c(self, is_wanted):
         """Whether C serves ordinary calls by itself, before they come here; it does where it can."""
         transforms = getattr(self._torch._C, "_are_functorch_transforms_active", None) or _never
-        _builtin.serve_torch(self._torch, self.exchange if is_wanted else None, transforms, _Wrapped)
+        exchange = self.exchange if is_wanted else None
+        _builtin.serve_torch(self._torch, exchange, _version_counter(self._torch), transforms, _Wrapped)
 
     # --- differentiation ---
 
@@ -322,6 +323,16 @@ def _count_change(torch, tensor):
     else:
         with torch.no_grad():
             tensor.unsqueeze(0)[:0].zero_()
+
+
+def _version_counter(torch):
+    """A function of a tuple of tensors that does what _count_change does for one; PyTorch's own where that takes it."""
+    try:
+        increment = torch._C._increment_version
+        increment((torch.empty(0),))  # of one tensor in older releases
+        return increment
+    except (AttributeError, TypeError, RuntimeError):
+        return lambda tensors: [_count_change(torch, tensor) for tensor in tensors]
 
 
 def _working_exchange(torch, adapter):
