@@ -196,6 +196,7 @@ EXTRA_DIST += \
 	tests/python/test_modes.py \
 	tests/python/test_nn.py \
 	tests/python/test_numpy.py \
+	tests/python/test_several_gpus.py \
 	tests/python/test_standin.py \
 	tests/python/test_overlap.py \
 	tests/python/test_real_runtime.py \

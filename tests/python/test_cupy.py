@@ -1,4 +1,4 @@
-"""CuPy arrays: on the array's device and CuPy's current stream."""
+"""CuPy arrays: on the array's device and CuPy's current stream. Those on a second GPU are in test_several_gpus.py."""
 
 import numpy as np
 import pytest
@@ -86,14 +86,3 @@ def test_refusals():
         fuseline.swish_backward(np.ones(3, np.float32), cupy.ones(3, cupy.float32))
     with pytest.raises(ValueError, match="shape"):
         fuseline.swish_backward(cupy.ones(2, cupy.float32), cupy.ones(3, cupy.float32))
-
-
-@pytest.mark.skipif(DEVICES < 2, reason="needs two GPUs")
-def test_second_device():
-    """F8, F10"""
-    with cupy.cuda.Device(1):
-        x = cupy.ones(100, cupy.float32)
-    y = fuseline.swish(x)
-    assert y.device.id == 1
-    with pytest.raises(fuseline.DeviceError, match="device 1.*device 0|device 0.*device 1"):
-        fuseline.swish_backward(cupy.ones(100, cupy.float32), x)

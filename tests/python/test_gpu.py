@@ -1,4 +1,4 @@
-"""What only a GPU shows: streams, graphs, devices, sizes beyond 32 bits, errors of others."""
+"""What only a GPU shows: streams, graphs, sizes beyond 32 bits, errors of others. Two of them: test_several_gpus.py."""
 
 import ctypes
 import gc
@@ -13,7 +13,6 @@ from conftest import has_gpu, needs_gpu
 pytestmark = needs_gpu
 
 GPUS = torch.cuda.device_count() if has_gpu() else 0
-two_gpus = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 
 
 @pytest.fixture
@@ -141,24 +140,6 @@ def test_memory_reused_on_another_stream():
 
 
 # --- devices ---
-
-
-@two_gpus
-def test_tensor_on_another_than_the_current_device(way):
-    """F8, I4: and the current device stays."""
-    x = torch.linspace(-3, 3, 1000, device="cuda:1", requires_grad=True)
-    assert torch.cuda.current_device() == 0
-    y = fuseline.swish(x)
-    y.sum().backward()
-    assert y.device == x.device == x.grad.device and torch.cuda.current_device() == 0
-    torch.testing.assert_close(y.detach().cpu(), reference.swish(x).float(), rtol=3e-7, atol=1e-9)
-
-
-@two_gpus
-def test_tensors_on_two_gpus():
-    """F10"""
-    with pytest.raises(fuseline.DeviceError, match="device 1.*device 0|device 0.*device 1"):
-        fuseline.swish_backward(torch.ones(3, device="cuda:0"), torch.ones(3, device="cuda:1"))
 
 
 def test_current_device_is_left_alone():

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -108,20 +109,43 @@ def test_language_model_notices_wrong_gradients(load, monkeypatch, tmp_path, cap
     assert "the loss curves differ" in capsys.readouterr().out
 
 
-def test_ddp(root):
+def run_processes(command, environment, limit):
+    """Runs a command that starts others, all of which end with it. Returns (what it printed, its exit status)."""
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return process.communicate(timeout=limit)[0], process.returncode
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+@pytest.mark.parametrize("backend, kind", [("gloo", "cpu"), ("nccl", "cuda")])
+def test_ddp(root, backend, kind):
     """Two processes, by DistributedDataParallel and by fully_shard, come to what one comes to: the example compares."""
-    if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
-        pytest.skip("this PyTorch has no gloo")
+    if not (torch.distributed.is_available() and getattr(torch.distributed, f"is_{backend}_available")()):
+        pytest.skip(f"this PyTorch has no {backend}")
+    if kind == "cuda" and torch.cuda.device_count() < 2:
+        pytest.skip(f"needs two GPUs that PyTorch can use; it finds {torch.cuda.device_count()}")
     pytest.importorskip("torch.distributed.fsdp", reason="no FSDP")
     if not hasattr(torch.distributed.fsdp, "fully_shard"):
         pytest.skip("this PyTorch has no fully_shard")
     program = os.path.join(root, "examples", "ddp.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", program]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    result = subprocess.run(command, capture_output=True, text=True, env=environment)
-    shown = result.stdout + result.stderr
-    assert re.search(r"^ddp  on 2 x cpu: loss ", result.stdout, re.MULTILINE), shown
-    assert re.search(r"^fsdp on 2 x cpu: loss ", result.stdout, re.MULTILINE), shown
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if kind == "cpu":
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    shown, status = run_processes(command, environment, 150)
+    assert re.search(rf"^ddp  on 2 x {kind}: loss ", shown, re.MULTILINE), shown
+    assert re.search(rf"^fsdp on 2 x {kind}: loss ", shown, re.MULTILINE), shown
     assert "FAILED: ddp" not in shown and "FAILED: fsdp" not in shown, shown
     # Rarely a process dies after its last statement, while PyTorch's own threads end; with torch.nn's modules too.
-    assert result.returncode == 0 or "terminate called without an active exception" in shown, shown
+    assert status == 0 or "terminate called without an active exception" in shown, shown
