@@ -685,6 +685,13 @@ for device in (devices[1], devices[0], devices[1]):  # the first call is on the 
     assert z.devices() == {device}
     np.testing.assert_allclose(np.asarray(z), exact(gate) * np.asarray(up), rtol=1e-6, atol=1e-7)
 
+with jax.default_device(devices[1]):  # an array that JAX itself may move to the first
+    x = jnp.linspace(-3, 3, 1000, dtype=jnp.float32)
+assert x.devices() == {devices[1]}
+y = fuseline.swish(x)
+assert y.devices() == {devices[1]}
+np.testing.assert_allclose(np.asarray(y), exact(x), rtol=3e-7, atol=1e-7)
+
 step = jax.jit(lambda a: jnp.tanh(a @ a) + 0.01)
 arrays = [jax.device_put(jnp.full((256, 256), 0.01), device) for device in devices]
 for _ in range(20):

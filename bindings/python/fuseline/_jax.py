@@ -52,7 +52,7 @@ class JaxAdapter(GenericAdapter):
         return array.__dlpack_device__()[0] in _dlpack.GPU_DEVICE_TYPES
 
     def _empty(self, kernel, inputs, result, dtype):
-        """A new array of JAX's; see `empty`, which is for what C reads."""
+        """A new array of JAX's, on the device of its model; see `empty`, which is for what C reads."""
         like, form = inputs[result.like], kernel.form(result, inputs)
         shape = like.shape
         if form is UNPACKED and shape:
@@ -65,7 +65,8 @@ class JaxAdapter(GenericAdapter):
                 f"dtype: is float64, but {kernel.inputs[result.like].name} is {like.dtype.name}; accepted: the same "
                 "dtype, or float32 with a 16-bit type"
             )
-        return self._jax.numpy.empty_like(like, name, shape)
+        with self._jax.default_device(_device(like)):  # JAX itself leaves the place of an uncommitted array
+            return self._jax.numpy.empty_like(like, name, shape)
 
     def as_dtype(self, dtype):
         try:
