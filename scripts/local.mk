@@ -1,7 +1,8 @@
-# The scripts, the examples and the benchmark of a call, with their tests, for the tarball.
+# The scripts, the examples and the benchmarks outside the package, with their tests, for the tarball.
 EXTRA_DIST += \
 	bench/amd.md \
 	bench/call_cost.py \
+	bench/several_gpus.py \
 	examples/ddp.py \
 	examples/digits.py \
 	examples/language_model.py \
@@ -37,6 +38,7 @@ EXTRA_DIST += \
 	tests/requirements.txt \
 	tests/scripts/conftest.py \
 	tests/scripts/test_amd_report.py \
+	tests/scripts/test_bench_several_gpus.py \
 	tests/scripts/test_codegen.py \
 	tests/scripts/test_counts.py \
 	tests/scripts/test_emulated.py \
