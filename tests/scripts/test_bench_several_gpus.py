@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 def run(root, *arguments, **environment):
     program = os.path.join(root, "bench", "several_gpus.py")
-    environment = {**os.environ, **environment}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     return subprocess.run(
         [sys.executable, program, *arguments], capture_output=True, text=True, env=environment, timeout=200
     )
