@@ -227,7 +227,27 @@ static int current_device(void)
     void *current = &current;
     int (*get)(void **) = (int (*)(void **))function_of_runtime("cuCtxGetCurrent");
     assert_int_equal(get(&current), 0);
-    return current == NULL ? -1 : 0;
+    for (int k = 0; k < standin->devices; k++)
+        if (current == standin->architecture[k]) /* whose address the stand-in's contexts are */
+            return k;
+    assert_null(current);
+    return -1;
+}
+
+/* As the caller's own code would. */
+static void make_current(int device)
+{
+    void *context;
+    int handle;
+    if (vendor == &hip) {
+        int (*set)(int) = (int (*)(int))function_of_runtime("hipSetDevice");
+        assert_int_equal(set(device), 0);
+        return;
+    }
+    int (*find)(int *, int) = (int (*)(int *, int))function_of_runtime("cuDeviceGet");
+    int (*retain)(void **, int) = (int (*)(void **, int))function_of_runtime("cuDevicePrimaryCtxRetain");
+    int (*push)(void *) = (int (*)(void *))function_of_runtime("cuCtxPushCurrent_v2");
+    assert_int_equal(find(&handle, device) | retain(&context, handle) | push(context), 0);
 }
 
 /* F8, I4: the tensor's device, not the current one; and that one is current again afterwards. */
@@ -246,6 +266,46 @@ static void test_current_device_is_restored(void **state)
     assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "719");
     standin->fail[STANDIN_LAUNCH] = 0;
     assert_int_equal(current_device(), before);
+}
+
+/* F8, I4: the same whichever is current, and where it is the call's own device. */
+static void test_each_device_current(void **state)
+{
+    (void)state;
+    make_current(0);
+    standin->fail[STANDIN_LOAD] = 2;
+    assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "(2)");
+    standin->fail[STANDIN_LOAD] = 0;
+    assert_int_equal(current_device(), 0);
+    for (int current = 0; current < 2; current++) {
+        make_current(current);
+        for (int k = 0; k < 4; k++) {
+            assert_ok(forward_on(k % 2));
+            assert_int_equal(standin->launch.device, k % 2);
+            assert_int_equal(current_device(), current);
+            standin->fail[STANDIN_LAUNCH] = 719;
+            assert_refused(forward_on(k % 2), FUSELINE_ERROR_RUNTIME, "719");
+            standin->fail[STANDIN_LAUNCH] = 0;
+            assert_int_equal(current_device(), current);
+        }
+    }
+    assert_int_equal(standin->count[STANDIN_LOAD], 3); /* the one that failed, and once for each device */
+}
+
+/* F8: nothing is made ready on a device that no tensor is on. */
+static void test_first_call_on_the_second_device(void **state)
+{
+    (void)state;
+    assert_ok(forward_on(1));
+    assert_ok(forward_on(1));
+    assert_int_equal(standin->launch.device, 1);
+    assert_int_equal(standin->count[STANDIN_LOAD], 1);
+    assert_int_equal(standin->count[STANDIN_RETAIN_CONTEXT], vendor == &cuda);
+    assert_int_equal(standin->count[STANDIN_SET_CURRENT], 2 * (vendor == &hip ? 2 : 1)); /* HIP: there and back */
+    assert_ok(forward_on(0));
+    assert_int_equal(standin->launch.device, 0);
+    assert_int_equal(standin->count[STANDIN_LOAD], 2);
+    assert_int_equal(standin->count[STANDIN_RETAIN_CONTEXT], vendor == &cuda ? 2 : 0);
 }
 
 static void test_device_index_beyond_the_last(void **state)
@@ -441,6 +501,34 @@ static void *forward_many(void *data)
         if (forward_on(k & 1) != FUSELINE_OK)
             *(int *)data = 1;
     return NULL;
+}
+
+/* A thread for each device, to which another one is current: the stand-in refuses launches elsewhere than where code was loaded. */
+static void *forward_on_one(void *data)
+{
+    int *result = data, device = *result;
+    make_current(1 - device);
+    *result = 0;
+    for (int k = 0; k < 200; k++)
+        *result += forward_on(device) != FUSELINE_OK || current_device() != 1 - device;
+    return NULL;
+}
+
+static void test_thread_for_each_device(void **state)
+{
+    pthread_t threads[6];
+    int results[6];
+    (void)state;
+    for (int k = 0; k < COUNT(threads); k++) {
+        results[k] = k % 2;
+        assert_int_equal(pthread_create(&threads[k], NULL, forward_on_one, &results[k]), 0);
+    }
+    for (int k = 0; k < COUNT(threads); k++) {
+        pthread_join(threads[k], NULL);
+        assert_int_equal(results[k], 0);
+    }
+    assert_int_equal(standin->count[STANDIN_LOAD], 2);
+    assert_int_equal(standin->count[STANDIN_LAUNCH], 1200);
 }
 
 static void test_threads_load_once(void **state)
@@ -712,6 +800,8 @@ static const struct scenario {
     {"test_zero_elements_launch_nothing", test_zero_elements_launch_nothing, LOADED, NULL},
     {"test_warm_call_only_launches", test_warm_call_only_launches, LOADED, NULL},
     {"test_current_device_is_restored", test_current_device_is_restored, LOADED, NULL},
+    {"test_each_device_current", test_each_device_current, LOADED, NULL},
+    {"test_first_call_on_the_second_device", test_first_call_on_the_second_device, LOADED, NULL},
     {"test_device_index_beyond_the_last", test_device_index_beyond_the_last, LOADED, NULL},
     {"test_no_device", test_no_device, LOADED, NULL},
     {"test_unsupported_architecture", test_unsupported_architecture, LOADED, NULL},
@@ -723,6 +813,7 @@ static const struct scenario {
     {"test_other_failures", test_other_failures, LOADED, NULL},
     {"test_stale_error_is_not_ours", test_stale_error_is_not_ours, LOADED, &hip},
     {"test_failed_initialisation", test_failed_initialisation, LOADED, NULL},
+    {"test_thread_for_each_device", test_thread_for_each_device, LOADED, NULL},
     {"test_threads_load_once", test_threads_load_once, LOADED, NULL},
     {"test_fork", test_fork, LOADED, NULL},
     {"test_info", test_info, LOADED, NULL},
