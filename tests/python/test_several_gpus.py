@@ -30,6 +30,16 @@ by_current = pytest.mark.parametrize("current", BOTH, ids=["current 0", "current
 SWISH, SWIGLU, GELU = map(operator_named, ("swish", "swiglu", "gelu"))
 
 
+@pytest.fixture(autouse=True)
+def both_are_ready():
+    """PyTorch has a context on each, so that a change of what is current is nobody's first use."""
+    for index in BOTH[::-1]:
+        torch.cuda.set_device(index)
+        torch.zeros(1, device=f"cuda:{index}")
+    yield
+    assert torch.cuda.current_device() == 0
+
+
 @pytest.fixture
 def way(torch_way):
     """The tests that take it run by each way to C that PyTorch has."""

@@ -4,6 +4,7 @@ Right values for every operator, dtype, layout and alignment are what the other 
 """
 
 import os
+import re
 import sys
 
 import pytest
@@ -76,12 +77,47 @@ def test_the_device_is_the_tensors(device):
     out.release()
 
 
-def test_two_devices_are_refused(arrays):
-    """F10"""
-    out = array(torch.empty_like(X), 1)
-    with pytest.raises(fuseline.DeviceError, match="out is on ROCm device 1, but x is on ROCm device 0"):
-        fuseline.swish(arrays[0], out=out)
-    out.release()
+def test_two_devices_by_turns():
+    """F8: nothing runs before all is queued; then each result is its own device's."""
+    if standin.why_not(1) is not None:
+        pytest.skip(standin.why_not(1))
+    made = []
+    for turn in range(3):
+        for device in (0, 1):
+            values = X + 0.25 * (2 * turn + device)
+            made.append((values, array(values, device), array(torch.empty_like(X), device)))
+    before = RUNTIME.kernels_run()
+    for _, x, out in made:
+        fuseline.swish(x, out=out)
+    assert RUNTIME.kernels_run() == before
+    for values, x, out in reversed(made):
+        assert_swish(out.read(), values)
+        x.release()
+        out.release()
+    assert RUNTIME.kernels_run() == before + len(made)
+
+
+@pytest.mark.parametrize(
+    "function, names",
+    [
+        ("swish", ["x", "out"]),
+        ("swish_backward", ["dy", "x", "out"]),
+        ("swiglu", ["gate", "up", "out"]),
+    ],
+)
+def test_two_devices_are_refused(function, names):
+    """F10: each operand in turn is elsewhere, and named; all are given back."""
+    for home in (0, 1):
+        for odd in range(len(names)):
+            made = [array(torch.ones(24), 1 - home if k == odd else home) for k in range(len(names))]
+            with pytest.raises(
+                fuseline.DeviceError, match=r"is on ROCm device \d, but .*; accepted: one device"
+            ) as caught:
+                getattr(fuseline, function)(*made[:-1], out=made[-1])
+            assert re.search(rf"\b{names[odd]} is on ROCm device {1 - home}\b", str(caught.value)), caught.value
+            assert f"is on ROCm device {home}" in str(caught.value)
+            for each in made:
+                each.release()
 
 
 def test_no_code_for_the_architecture(arrays):
