@@ -1,5 +1,6 @@
 """PyTorch's differentiation of the activation family: which gradients there are, of what, and what is kept for them."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -408,6 +409,22 @@ def test_gradients_of_several_results_at_once(device, operator, form):
     for mine, other in zip(functional.jacobian(function, inputs, vectorize=True), one_by_one):
         torch.testing.assert_close(mine, other)
     assert torch.autograd.gradcheck(function, arrays, check_batched_grad=True)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("nested", [False, True])
+def test_gradients_of_several_results_in_another_thread(device, count, nested):
+    """A thread of autograd's own, as backward has for a GPU, knows nothing of the vmap that its gradients are wrapped for."""
+    vmap = torch._vmap_internals._vmap
+    x = values(3, 4, seed=1, dtype=torch.float64, device=device)
+    dy = values(*(2, count)[not nested :], 3, 4, seed=2, dtype=torch.float64, device=device)
+
+    def elsewhere(one):
+        with ThreadPoolExecutor(1) as threads:
+            return threads.submit(fuseline.swish_backward, one, x).result()
+
+    mine = (vmap(vmap(elsewhere)) if nested else vmap(elsewhere))(dy)
+    assert torch.equal(mine, fuseline.swish_backward(dy, x.expand_as(dy)))
 
 
 def test_the_older_vmap(device):

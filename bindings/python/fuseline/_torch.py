@@ -27,6 +27,9 @@ class _Wrapped(Exception):
     """A tensor is one of functorch's wrappers, which have no memory of their own: autograd.Function must unwrap it."""
 
 
+_MOST_LEVELS = 64  # that the older vmap nests
+
+
 class _Batched(_Wrapped):
     """A tensor is a wrapper of the older vmap, under which autograd runs backwards for several gradients at once."""
 
@@ -137,9 +140,11 @@ class TorchAdapter(Adapter):
     def _call_on_batched(self, kernel, inputs, scalars, dtype, wanted):
         """A call on wrappers of the older vmap's innermost level: on what they hold, outside of that level."""
         torch = self._torch
-        level = torch._C._vmapmode_increment_nesting() - 1
+        nesting = torch._C._vmapmode_increment_nesting() - 1
         torch._C._vmapmode_decrement_nesting()
-        torch._C._vmapmode_decrement_nesting()
+        level = nesting or self._level_of(inputs)
+        if nesting:
+            torch._C._vmapmode_decrement_nesting()
         try:
             dims = [None if tensor is None or not self._is_batched(tensor) else 0 for tensor in inputs]
             # What is a wrapper of an outer level only gets an extent of 1 here.
@@ -154,8 +159,21 @@ class TorchAdapter(Adapter):
             made = call_on_batch(torch, self.call, kernel, count, dims, held, scalars, dtype, wanted)
             made = tuple(torch._add_batch_dim(result, 0, level) for result in made)
         finally:
-            torch._C._vmapmode_increment_nesting()
+            if nesting:
+                torch._C._vmapmode_increment_nesting()
         return made if len(made) > 1 else made[0]
+
+    def _level_of(self, inputs):
+        """The innermost level of such wrappers in a thread that has none of its own, as autograd's for a GPU.
+
+        Nothing tells it. From what is no wrapper of a level, its removal makes an extent as large as is asked for.
+        """
+        remove = self._torch._remove_batch_dim
+        batched = [tensor for tensor in inputs if tensor is not None and self._is_batched(tensor)]
+        for level in range(_MOST_LEVELS, 1, -1):
+            if any(remove(tensor, level, 1, 0).shape == remove(tensor, level, 2, 0).shape for tensor in batched):
+                return level
+        return 1
 
     # --- calls ---
 
