@@ -414,7 +414,7 @@ def test_gradients_of_several_results_at_once(device, operator, form):
 @pytest.mark.parametrize("count", [1, 5])
 @pytest.mark.parametrize("nested", [False, True])
 def test_gradients_of_several_results_in_another_thread(device, count, nested):
-    """A thread of autograd's own, as backward has for a GPU, knows nothing of the vmap that its gradients are wrapped for."""
+    """A thread of autograd's own, as backward has for a GPU, knows nothing of the vmap around the gradients."""
     vmap = torch._vmap_internals._vmap
     x = values(3, 4, seed=1, dtype=torch.float64, device=device)
     dy = values(*(2, count)[not nested :], 3, 4, seed=2, dtype=torch.float64, device=device)

@@ -38,7 +38,7 @@ def test_autocast_keeps_dtypes(device, operator, kind):
         with torch.autocast(device, dtype=kind):
             cast = gradients(ours(operator), inputs)
             theirs = operator.eager(*inputs)
-        # pow(), which is in the expression for relu2 alone, is computed in float32 on a GPU; no activation of torch's is.
+        # pow(), in the expression for relu2, is computed in float32 on a GPU; no activation of torch's is.
         assert theirs.dtype == dtype or (operator.name == "relu2" and device == "cuda")
         for without, under in zip(plain, cast):
             assert under.dtype == dtype and torch.equal(without, under)

@@ -1,7 +1,7 @@
 """AMD's own runtime on a machine without a device, from Python: one clear error, and everything else goes on.
 
-Each program runs in a process of its own. Skipped where the runtime is missing or shows a device, or another's does. The same in C, and
-more of it, is in tests/test_real_runtime.c.
+Each program runs in a process of its own. Skipped where the runtime is missing or shows a device, or another's does.
+The same in C, and more of it, is in tests/test_real_runtime.c.
 """
 
 import json
