@@ -10,16 +10,14 @@ struct column_sum_operator {
     };
 };
 
-/* A sum that keeps what its additions lose (Neumaier 1974). */
+/* A sum that keeps what its additions lose (Knuth's two-sum, which needs no comparison). */
 struct fl_compensated {
-    fl_real sum, lost;
+    fl_real sum, lost; /* lost is nan where the sum has been infinite */
 
     FL_METHOD void add(fl_real x)
     {
-        fl_real total = sum + x;
-        bool keeps_sum = (sum < 0 ? -sum : sum) >= (x < 0 ? -x : x);
-        fl_real loss = keeps_sum ? (sum - total) + x : (x - total) + sum;
-        lost += total - total == 0 ? loss : 0; /* an infinite sum has lost nothing */
+        fl_real total = sum + x, part = total - sum;
+        lost += (sum - (total - part)) + (x - part);
         sum = total;
     }
 
@@ -30,6 +28,8 @@ struct fl_compensated {
      */
     FL_METHOD fl_real whole() const
     {
+        if (!(sum - sum == 0)) /* inf or nan, which has lost nothing */
+            return sum;
         fl_real nearest = sum + lost;
 #if FL_PRECISION == 16
         float part = nearest - sum, error = (sum - (nearest - part)) + (lost - part);
@@ -43,7 +43,31 @@ struct fl_compensated {
     }
 };
 
-#define FL_AHEAD 8
+#define FL_AHEAD 16 /* rows that are on their way at once */
+
+/*
+ * Adds the elements of several rows. Those of 16-bit types are added up in float first: that loses at most 2^-22 of their sizes, which
+ * is nothing beside half a unit of the result, and comes to a tenth of the instructions.
+ */
+FL_INLINE void fl_add_rows(fl_compensated &sum, const fl_operand *element)
+{
+    fl_real x[FL_AHEAD];
+#pragma GCC unroll 16
+    for (int k = 0; k < FL_AHEAD; k++)
+        x[k] = fl_from_memory(element[k]);
+#if FL_PRECISION == 16
+#pragma GCC unroll 8
+    for (int half = FL_AHEAD / 2; half > 0; half /= 2)
+#pragma GCC unroll 16
+        for (int k = 0; k < half; k++)
+            x[k] += x[k + half];
+    sum.add(x[0]);
+#else
+#pragma GCC unroll 16
+    for (int k = 0; k < FL_AHEAD; k++)
+        sum.add(x[k]);
+#endif
+}
 
 FL_INLINE void fl_column_sum(const fl_arguments &arguments)
 {
@@ -58,15 +82,12 @@ FL_INLINE void fl_column_sum(const fl_arguments &arguments)
         if (column < arguments.columns) {
             const fl_operand *from = (const fl_operand *)arguments.data[0] + column + group * arguments.row_stride[0];
             long long row = group;
-            /* Several rows are on their way at once. */
             for (; row + (FL_AHEAD - 1) * FL_REDUCTION_ROWS < arguments.rows; row += FL_AHEAD * FL_REDUCTION_ROWS) {
                 fl_operand ahead[FL_AHEAD];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
                 for (int k = 0; k < FL_AHEAD; k++, from += step)
                     ahead[k] = fl_load(from);
-#pragma GCC unroll 8
-                for (int k = 0; k < FL_AHEAD; k++)
-                    mine.add(fl_from_memory(ahead[k]));
+                fl_add_rows(mine, ahead);
             }
             for (; row < arguments.rows; row += FL_REDUCTION_ROWS, from += step)
                 mine.add(fl_from_memory(fl_load(from)));
