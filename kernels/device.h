@@ -153,6 +153,10 @@ FL_INLINE float fl_device_reciprocal(float b)
 {
     return __builtin_amdgcn_rcpf(b);
 }
+FL_INLINE double fl_device_reciprocal_64(double b)
+{
+    return __builtin_amdgcn_rcp(b);
+}
 #elif defined(__CUDA__)
 FL_INLINE float fl_device_exp2(float t)
 {
@@ -164,6 +168,12 @@ FL_INLINE float fl_device_reciprocal(float b)
     __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(b));
     return result;
 }
+FL_INLINE double fl_device_reciprocal_64(double b)
+{
+    double result;
+    __asm__("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(b));
+    return result;
+}
 #else
 FL_INLINE float fl_device_exp2(float t)
 {
@@ -172,6 +182,15 @@ FL_INLINE float fl_device_exp2(float t)
 FL_INLINE float fl_device_reciprocal(float b)
 {
     return 1.0f / b;
+}
+FL_INLINE double fl_device_reciprocal_64(double b)
+{
+    double result = 1.0 / b;
+    unsigned long long bits;
+    __builtin_memcpy(&bits, &result, sizeof bits);
+    bits &= ~0xffffffffull; /* no better than theirs */
+    __builtin_memcpy(&result, &bits, sizeof result);
+    return result;
 }
 #endif
 
@@ -194,7 +213,11 @@ FL_INLINE float fl_divide_32(float a, float b)
 }
 FL_INLINE double fl_divide_64(double a, double b)
 {
-    return a / b;
+    double r = fl_device_reciprocal_64(b);
+    r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
+    r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
+    double quotient = a * r;
+    return __builtin_fma(__builtin_fma(-b, quotient, a), r, quotient);
 }
 
 /* 16 bytes in one access; the address is a multiple of 16. */
@@ -328,5 +351,42 @@ FL_INLINE unsigned short fl_float_to_float16(float x)
     return (unsigned short)(sign | (magnitude - (112u << 23)) >> 13);
 }
 #endif
+
+/* Two neighbours in one word, the first in its lower half. */
+FL_INLINE void fl_bfloat16_pair_to_floats(unsigned word, float *low, float *high)
+{
+    *low = fl_bfloat16_to_float((unsigned short)word);
+    unsigned upper = word & 0xffff0000u;
+    __builtin_memcpy(high, &upper, sizeof *high);
+}
+FL_INLINE unsigned fl_floats_to_bfloat16_pair(float low, float high)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned word;
+    __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+#else
+    return fl_float_to_bfloat16(low) | (unsigned)fl_float_to_bfloat16(high) << 16;
+#endif
+}
+FL_INLINE void fl_float16_pair_to_floats(unsigned word, float *low, float *high)
+{
+#if defined(__CUDA__)
+    __asm__("{.reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h;}" : "=f"(*low), "=f"(*high) : "r"(word));
+#else
+    *low = fl_float16_to_float((unsigned short)word);
+    *high = fl_float16_to_float((unsigned short)(word >> 16));
+#endif
+}
+FL_INLINE unsigned fl_floats_to_float16_pair(float low, float high)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned word;
+    __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+#else
+    return fl_float_to_float16(low) | (unsigned)fl_float_to_float16(high) << 16;
+#endif
+}
 
 #endif

@@ -91,34 +91,54 @@ typedef FL_TYPE(FL_RESULT) fl_result;
 /* Elements that a thread works on at once: as many of the narrower type as a vector access holds. */
 #define FL_LENGTH ((int)(FL_VECTOR_BYTES / (sizeof(fl_operand) < sizeof(fl_result) ? sizeof(fl_operand) : sizeof(fl_result))))
 
-/* Neighbours in memory. Whole vectors, which have to be aligned, or one element. */
-template <class T, int length> struct fl_pack {
-    T element[length];
+/*
+ * Elements of a type in 32-bit words, as many as fill whole ones, and their values. The 16-bit types are taken two at a time, since
+ * extracting and converting them one after the other would cost more instructions than many a formula.
+ */
+template <class T> struct fl_cell {
+    enum { words = sizeof(T) / sizeof(unsigned), elements = 1 };
 
-    FL_METHOD void load(const T *from)
+    FL_INLINE void read(const unsigned *word, fl_real *x)
     {
-        if constexpr (length == 1) {
-            element[0] = fl_load(from);
-        } else {
-#pragma GCC unroll 8
-            for (int v = 0; v < (int)(length * sizeof(T) / FL_VECTOR_BYTES); v++) {
-                fl_vector vector = fl_load_vector((const char *)from + v * FL_VECTOR_BYTES);
-                __builtin_memcpy((char *)element + v * FL_VECTOR_BYTES, &vector, sizeof vector);
-            }
-        }
+        T element;
+        __builtin_memcpy(&element, word, sizeof element);
+        *x = fl_from_memory(element);
     }
-    FL_METHOD void store(T *to) const
+    FL_INLINE void write(const fl_real *x, unsigned *word)
     {
-        if constexpr (length == 1) {
-            fl_store(to, element[0]);
-        } else {
-#pragma GCC unroll 8
-            for (int v = 0; v < (int)(length * sizeof(T) / FL_VECTOR_BYTES); v++) {
-                fl_vector vector;
-                __builtin_memcpy(&vector, (const char *)element + v * FL_VECTOR_BYTES, sizeof vector);
-                fl_store_vector((char *)to + v * FL_VECTOR_BYTES, vector);
-            }
-        }
+        T element;
+        fl_to_memory(*x, element);
+        __builtin_memcpy(word, &element, sizeof element);
+    }
+};
+template <> struct fl_cell<fl_float16> {
+    enum { words = 1, elements = 2 };
+
+    FL_INLINE void read(const unsigned *word, fl_real *x)
+    {
+        float low, high;
+        fl_float16_pair_to_floats(*word, &low, &high);
+        x[0] = (fl_real)low;
+        x[1] = (fl_real)high;
+    }
+    FL_INLINE void write(const fl_real *x, unsigned *word)
+    {
+        *word = fl_floats_to_float16_pair((float)x[0], (float)x[1]);
+    }
+};
+template <> struct fl_cell<fl_bfloat16> {
+    enum { words = 1, elements = 2 };
+
+    FL_INLINE void read(const unsigned *word, fl_real *x)
+    {
+        float low, high;
+        fl_bfloat16_pair_to_floats(*word, &low, &high);
+        x[0] = (fl_real)low;
+        x[1] = (fl_real)high;
+    }
+    FL_INLINE void write(const fl_real *x, unsigned *word)
+    {
+        *word = fl_floats_to_bfloat16_pair((float)x[0], (float)x[1]);
     }
 };
 
@@ -132,47 +152,106 @@ struct fl_place {
     long long row, column;
 };
 
+/* One element as it lies in memory, in one or two words. */
+template <class T> FL_INLINE void fl_keep_element(T element, unsigned *word)
+{
+    word[0] = 0;
+    __builtin_memcpy(word, &element, sizeof element);
+}
+
 /*
- * Reads an operand, or the interleaved pair (parts 2) that begins with it. Where it may (`repeats`) one value is repeated; an absent
- * operand reads as -0, which adds nothing.
+ * Fetches an operand, or the interleaved pair (parts 2) that begins with it, without looking at it, so that the next fetch need not
+ * wait for this one. Where it may (`repeats`) one value is repeated; an absent operand reads as -0, which adds nothing.
  */
 template <class T, int length, int parts, bool repeats>
-FL_INLINE void fl_read(const fl_arguments &arguments, int operand, fl_place place, fl_values<length> *values)
+FL_INLINE void fl_fetch(const fl_arguments &arguments, int operand, fl_place place, unsigned *word)
 {
+    enum { bytes = length * parts * sizeof(T) };
     const T *from = (const T *)arguments.data[operand];
-    if (repeats && (from == nullptr || arguments.column_stride[operand] == 0)) {
+    if constexpr (length == 1) {
+        static_assert(parts == 1, "pairs come in vectors");
+        fl_real absent = (fl_real)-0.0;
+        T element;
+        if (from == nullptr)
+            fl_to_memory(absent, element);
+        else
+            element = fl_load(from + place.row * arguments.row_stride[operand] + place.column * arguments.column_stride[operand]);
+        fl_keep_element(element, word);
+    } else if (repeats && (from == nullptr || arguments.column_stride[operand] == 0)) {
+        T repeated[length * parts];
 #pragma GCC unroll 2
         for (int part = 0; part < parts; part++) {
             const T *value = (const T *)arguments.data[operand + part];
-            fl_real repeated =
-                value == nullptr ? (fl_real)-0.0 : fl_from_memory(fl_load(value + place.row * arguments.row_stride[operand]));
+            fl_real absent = (fl_real)-0.0;
+            T element;
+            if (value == nullptr)
+                fl_to_memory(absent, element);
+            else
+                element = fl_load(value + place.row * arguments.row_stride[operand]);
 #pragma GCC unroll 16
             for (int i = 0; i < length; i++)
-                values[part].at[i] = repeated;
+                repeated[i * parts + part] = element;
         }
-        return;
+        __builtin_memcpy(word, repeated, bytes);
+    } else {
+        const T *first = from + place.row * arguments.row_stride[operand] + place.column * parts;
+#pragma GCC unroll 8
+        for (int v = 0; v < bytes / FL_VECTOR_BYTES; v++) {
+            fl_vector vector = fl_load_vector((const char *)first + v * FL_VECTOR_BYTES);
+            __builtin_memcpy((char *)word + v * FL_VECTOR_BYTES, &vector, sizeof vector);
+        }
     }
-    fl_pack<T, length * parts> pack;
-    long long step = length == 1 ? arguments.column_stride[operand] : parts;
-    pack.load(from + place.row * arguments.row_stride[operand] + place.column * step);
+}
+
+/* The values of what was fetched. */
+template <class T, int length, int parts> FL_INLINE void fl_unpack(const unsigned *word, fl_values<length> *values)
+{
+    if constexpr (length == 1) {
+        T element;
+        __builtin_memcpy(&element, word, sizeof element);
+        values->at[0] = fl_from_memory(element);
+    } else {
+        typedef fl_cell<T> cell;
+        fl_real all[length * parts];
 #pragma GCC unroll 16
-    for (int i = 0; i < length; i++)
+        for (int i = 0; i < length * parts / cell::elements; i++)
+            cell::read(word + i * cell::words, all + i * cell::elements);
+#pragma GCC unroll 16
+        for (int i = 0; i < length; i++)
 #pragma GCC unroll 2
-        for (int part = 0; part < parts; part++)
-            values[part].at[i] = fl_from_memory(pack.element[i * parts + part]);
+            for (int part = 0; part < parts; part++)
+                values[part].at[i] = all[i * parts + part];
+    }
 }
 
 template <class T, int length, int parts>
 FL_INLINE void fl_write(const fl_arguments &arguments, int operand, fl_place place, const fl_values<length> *values)
 {
-    fl_pack<T, length * parts> pack;
+    T *to = (T *)arguments.data[operand] + place.row * arguments.row_stride[operand];
+    if constexpr (length == 1) {
+        T element;
+        fl_to_memory(values->at[0], element);
+        fl_store(to + place.column * arguments.column_stride[operand], element);
+    } else {
+        typedef fl_cell<T> cell;
+        enum { bytes = length * parts * sizeof(T) };
+        fl_real all[length * parts];
+        unsigned word[bytes / sizeof(unsigned)];
 #pragma GCC unroll 16
-    for (int i = 0; i < length; i++)
+        for (int i = 0; i < length; i++)
 #pragma GCC unroll 2
-        for (int part = 0; part < parts; part++)
-            fl_to_memory(values[part].at[i], pack.element[i * parts + part]);
-    long long step = length == 1 ? arguments.column_stride[operand] : parts;
-    pack.store((T *)arguments.data[operand] + place.row * arguments.row_stride[operand] + place.column * step);
+            for (int part = 0; part < parts; part++)
+                all[i * parts + part] = values[part].at[i];
+#pragma GCC unroll 16
+        for (int i = 0; i < length * parts / cell::elements; i++)
+            cell::write(all + i * cell::elements, word + i * cell::words);
+#pragma GCC unroll 8
+        for (int v = 0; v < bytes / FL_VECTOR_BYTES; v++) {
+            fl_vector vector;
+            __builtin_memcpy(&vector, (const char *)word + v * FL_VECTOR_BYTES, sizeof vector);
+            fl_store_vector((char *)(to + place.column * parts) + v * FL_VECTOR_BYTES, vector);
+        }
+    }
 }
 
 /* True for the first of a pair, and for its second. */
@@ -186,65 +265,130 @@ FL_INLINE constexpr bool fl_ends_pair(char role)
 }
 
 /*
- * Reads all inputs at a place, computes, and writes all outputs. All reads come before the first write, since an output may be the
- * memory of an input. Whether an input repeats a value is the same in every thread.
+ * One step of a thread: fetches all inputs at a place; then computes, and writes all outputs. All reads come before the first write,
+ * since an output may be the memory of an input. Whether an input repeats a value is the same in every thread.
  */
-template <class Operator, int length, int parts, bool plain, bool repeats>
-FL_INLINE void fl_element_step(const fl_arguments &arguments, const typename Operator::parameters &parameters, fl_place place)
-{
-    fl_values<length> values[Operator::inputs + Operator::outputs];
+template <class Operator, int length, int parts, bool plain, bool repeats> struct fl_element_step {
+    enum {
+        operand_words = length * parts * (int)sizeof(fl_operand) / (int)sizeof(unsigned),
+        result_words = length * (int)sizeof(fl_result) / (int)sizeof(unsigned),
+        words = length == 1                    ? 2
+                : operand_words > result_words ? operand_words
+                                               : result_words
+    };
+    unsigned word[Operator::inputs][words];
 
+    FL_METHOD void fetch(const fl_arguments &arguments, fl_place place)
+    {
 #pragma GCC unroll 8
-    for (int k = 0; k < Operator::inputs; k++) {
-        char role = Operator::role(k);
-        if (plain && (role == 'b' || role == 'c'))
-            continue;
-        if (role == 'y')
-            fl_read<fl_result, length, 1, true>(arguments, k, place, &values[k]);
-        else if (parts == 2 && fl_begins_pair(role))
-            fl_read<fl_operand, length, parts, repeats>(arguments, k, place, &values[k]);
-        else if (parts == 1 || !fl_ends_pair(role))
-            fl_read<fl_operand, length, 1, repeats>(arguments, k, place, &values[k]);
+        for (int k = 0; k < Operator::inputs; k++) {
+            char role = Operator::role(k);
+            if (plain && (role == 'b' || role == 'c'))
+                continue;
+            if (role == 'y')
+                fl_fetch<fl_result, length, 1, true>(arguments, k, place, word[k]);
+            else if (parts == 2 && fl_begins_pair(role))
+                fl_fetch<fl_operand, length, parts, repeats>(arguments, k, place, word[k]);
+            else if (parts == 1 || !fl_ends_pair(role))
+                fl_fetch<fl_operand, length, 1, repeats>(arguments, k, place, word[k]);
+        }
     }
+
+    FL_METHOD void finish(const fl_arguments &arguments, const typename Operator::parameters &parameters, fl_place place) const
+    {
+        fl_values<length> values[Operator::inputs + Operator::outputs];
+#pragma GCC unroll 8
+        for (int k = 0; k < Operator::inputs; k++) {
+            char role = Operator::role(k);
+            if (plain && (role == 'b' || role == 'c'))
+                continue;
+            if (role == 'y')
+                fl_unpack<fl_result, length, 1>(word[k], &values[k]);
+            else if (parts == 2 && fl_begins_pair(role))
+                fl_unpack<fl_operand, length, parts>(word[k], &values[k]);
+            else if (parts == 1 || !fl_ends_pair(role))
+                fl_unpack<fl_operand, length, 1>(word[k], &values[k]);
+        }
 #pragma GCC unroll 16
-    for (int i = 0; i < length; i++) {
-        fl_real x[Operator::inputs], y[Operator::outputs];
+        for (int i = 0; i < length; i++) {
+            fl_real x[Operator::inputs], y[Operator::outputs];
 #pragma GCC unroll 8
-        for (int k = 0; k < Operator::inputs; k++)
-            x[k] = plain && (Operator::role(k) == 'b' || Operator::role(k) == 'c') ? 0 : values[k].at[i];
-        if constexpr (plain)
-            Operator::compute_plain(x, y, &parameters);
-        else
-            Operator::compute(x, y, &parameters);
+            for (int k = 0; k < Operator::inputs; k++)
+                x[k] = plain && (Operator::role(k) == 'b' || Operator::role(k) == 'c') ? 0 : values[k].at[i];
+            if constexpr (plain)
+                Operator::compute_plain(x, y, &parameters);
+            else
+                Operator::compute(x, y, &parameters);
 #pragma GCC unroll 8
-        for (int k = 0; k < Operator::outputs; k++)
-            values[Operator::inputs + k].at[i] = y[k];
+            for (int k = 0; k < Operator::outputs; k++)
+                values[Operator::inputs + k].at[i] = y[k];
+        }
+#pragma GCC unroll 8
+        for (int k = Operator::inputs; k < Operator::inputs + Operator::outputs; k++) {
+            char role = Operator::role(k);
+            if (role == 'y')
+                fl_write<fl_result, length, 1>(arguments, k, place, &values[k]);
+            else if (parts == 2 && fl_begins_pair(role))
+                fl_write<fl_operand, length, parts>(arguments, k, place, &values[k]);
+            else if (parts == 1 || !fl_ends_pair(role))
+                fl_write<fl_operand, length, 1>(arguments, k, place, &values[k]);
+        }
     }
+};
+
+/*
+ * The steps first, first + FL_BLOCK_THREADS ... of a thread, `together` of them, which fetch all that they need before the first of them
+ * computes: so that more of the memory's time is covered. Those from `count` on are left to `beyond`.
+ */
+template <class Step, int together, class Operator, class Count, class Places, class Beyond>
+FL_INLINE void fl_element_steps(const fl_arguments &arguments, const typename Operator::parameters &parameters, Count first,
+                                Count count, Places place_of, Beyond beyond)
+{
+    if (together > 1 && first + (together - 1) * FL_BLOCK_THREADS < count) {
+        Step step[together];
+        fl_place place[together];
 #pragma GCC unroll 8
-    for (int k = Operator::inputs; k < Operator::inputs + Operator::outputs; k++) {
-        char role = Operator::role(k);
-        if (role == 'y')
-            fl_write<fl_result, length, 1>(arguments, k, place, &values[k]);
-        else if (parts == 2 && fl_begins_pair(role))
-            fl_write<fl_operand, length, parts>(arguments, k, place, &values[k]);
-        else if (parts == 1 || !fl_ends_pair(role))
-            fl_write<fl_operand, length, 1>(arguments, k, place, &values[k]);
+        for (int v = 0; v < together; v++) {
+            place[v] = place_of(first + v * FL_BLOCK_THREADS);
+            step[v].fetch(arguments, place[v]);
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < together; v++)
+            step[v].finish(arguments, parameters, place[v]);
+        return;
+    }
+#pragma GCC unroll 1
+    for (int v = 0; v < together; v++) {
+        Count index = first + v * FL_BLOCK_THREADS;
+        if (index < count) {
+            Step step;
+            fl_place place = place_of(index);
+            step.fetch(arguments, place);
+            step.finish(arguments, parameters, place);
+        } else {
+            beyond(index - count);
+        }
     }
 }
 
-/* One row in vectors, one a thread; the elements that fill no vector go to further threads. The grid covers them all. */
+/* One row in vectors; the elements that fill no vector go to further threads. The grid covers them all. */
 template <class Operator, bool plain>
 FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters)
 {
-    unsigned index = fl_block_index() * FL_BLOCK_THREADS + (unsigned)fl_block_thread();
-    unsigned vectors = (unsigned)(arguments.columns / FL_LENGTH);
-    if (index < vectors) {
-        fl_element_step<Operator, FL_LENGTH, 1, plain, false>(arguments, parameters, {0, (long long)index * FL_LENGTH});
-    } else {
-        long long tail = (long long)vectors * FL_LENGTH + (index - vectors);
-        if (tail < arguments.columns)
-            fl_element_step<Operator, 1, 1, plain, false>(arguments, parameters, {0, tail});
-    }
+    typedef fl_element_step<Operator, FL_LENGTH, 1, plain, false> vector_step;
+    typedef fl_element_step<Operator, 1, 1, plain, false> tail_step;
+    unsigned first = fl_block_index() * (FL_BLOCK_THREADS * FL_VECTORS) + (unsigned)fl_block_thread();
+    unsigned vectors = (unsigned)((unsigned long long)arguments.columns / FL_LENGTH);
+    fl_element_steps<vector_step, FL_VECTORS, Operator>(
+        arguments, parameters, first, vectors, [](unsigned index) -> fl_place { return {0, (long long)index * FL_LENGTH}; },
+        [&](unsigned beyond) {
+            long long tail = (long long)vectors * FL_LENGTH + beyond;
+            if (tail < arguments.columns) {
+                tail_step step;
+                step.fetch(arguments, {0, tail});
+                step.finish(arguments, parameters, {0, tail});
+            }
+        });
 }
 
 /* Rows in packs of `length`, of which the columns are a multiple. */
@@ -252,15 +396,27 @@ template <class Operator, int length, int parts, bool plain>
 FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division division,
                                const typename Operator::parameters &parameters)
 {
+    typedef fl_element_step<Operator, length, parts, plain, true> row_step;
+    enum {
+        operands = Operator::inputs + Operator::outputs,
+        together = length == 1           ? 1
+                   : parts == 2 && plain ? FL_VECTORS_PAIRS(operands)
+                                         : FL_VECTORS
+    };
     long long width = arguments.columns / length, packs = arguments.rows * width;
-    for (long long index = fl_thread_index(); index < packs; index += fl_thread_count()) {
-        long long row;
-        if (division.shift >= 0)
-            row = (fl_multiply_high((unsigned)index, division.multiplier) + (unsigned long long)index) >> division.shift;
-        else
-            row = index / width;
-        fl_element_step<Operator, length, parts, plain, true>(arguments, parameters, {row, (index - row * width) * length});
-    }
+    long long first = (long long)fl_block_index() * (FL_BLOCK_THREADS * together) + fl_block_thread();
+    for (; first < packs; first += (long long)fl_block_count() * (FL_BLOCK_THREADS * together))
+        fl_element_steps<row_step, together, Operator>(
+            arguments, parameters, first, packs,
+            [=](long long index) -> fl_place {
+                long long row;
+                if (division.shift >= 0)
+                    row = (fl_multiply_high((unsigned)index, division.multiplier) + (unsigned long long)index) >> division.shift;
+                else
+                    row = index / width;
+                return {row, (index - row * width) * length};
+            },
+            [](long long) {});
 }
 
 /* An operator's formula on arrays of its operands, and its plain form. */

@@ -2,7 +2,7 @@
 #
 #     kernels/<operator>-<dtypes>.hipfb     all AMD targets, in a bundle that AMD's runtime picks from
 #     kernels/<operator>-<dtypes>.hipfb_6   the generic ones among them, which come in code-object version 6 only: older runtimes know neither
-#     kernels/<operator>-<dtypes>.ptx_75    PTX, for compute capability 7.5 and newer; ptx_80 where bfloat16 takes part
+#     kernels/<operator>-<dtypes>.ptx_75    PTX, for compute capability 7.5 and newer; ptx_80 where a 16-bit type takes part
 #     kernels/<operator>-<dtypes>.sm_90     machine code for 9.0, where --with-cuda-targets asks for it
 #
 # <dtypes> is "bfloat16", or "bfloat16_float32" where the result's dtype is another. The images are files of the build tree. kernels/images.def lists them, for kernels/embed.S and lib/gpu/images.c.
@@ -18,12 +18,12 @@ gpu_modules = $(foreach operator,$(OPERATORS),$(same_dtypes:%=kernels/$(operator
 	$(foreach operator,$(filter-out $(UNMIXED),$(OPERATORS)),$(mixed_dtypes:%=kernels/$(operator)-%))
 hip_generic = $(filter %-generic,$(HIP_TARGETS))
 hip_images = $(if $(HIP_TARGETS),$(gpu_modules:%=%.hipfb)) $(if $(hip_generic),$(gpu_modules:%=%.hipfb_6))
-# PTX for newer capabilities than the first differs by one instruction, which rounds to bfloat16.
+# PTX for newer capabilities than the first differs by the instructions that round to 16-bit types.
 ptx_base = $(firstword $(PTX_TARGETS))
 ptx_newer = $(filter-out $(ptx_base),$(PTX_TARGETS))
-bfloat16_modules = $(foreach module,$(gpu_modules),$(if $(findstring bfloat16,$(module)),$(module)))
+rounding_modules = $(foreach module,$(gpu_modules),$(if $(findstring float16,$(module)),$(module)))
 ptx_images = $(if $(ptx_base),$(gpu_modules:%=%.ptx_$(ptx_base))) \
-	$(foreach number,$(ptx_newer),$(bfloat16_modules:%=%.ptx_$(number)))
+	$(foreach number,$(ptx_newer),$(rounding_modules:%=%.ptx_$(number)))
 sm_images = $(foreach number,$(CUDA_TARGETS),$(gpu_modules:%=%.sm_$(number)))
 gpu_images = $(hip_images) $(ptx_images) $(sm_images)
 
