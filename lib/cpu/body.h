@@ -18,7 +18,7 @@
 #include "../formulas/all.h"
 #undef FL_PRECISION
 
-#define FL_BLOCK 512
+#define FL_BLOCK 1024
 
 /*
  * The inner loops: FL_LOOP_<inputs>_<outputs>. An output may be the very memory of an input, element for element, which is what
@@ -42,21 +42,69 @@
 typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters);
 typedef void block_64(const double *const *in, double *const *out, int count, const void *parameters);
 
-#define FL_BLOCK_FUNCTION(name, real, precision, family, loop)                                                                   \
+/* True if no |x| is beyond a bound. nan is, if only as a number of bits. */
+static inline int all_near_32(const float *x, int count, float bound)
+{
+    unsigned most = 0;
+    if (!(bound > 0))
+        return 0;
+    _Pragma("omp simd reduction(max : most)")
+    for (int i = 0; i < count; i++) {
+        unsigned twice = fl_bits_32(x[i]) << 1;
+        most = most < twice ? twice : most;
+    }
+    return most <= fl_bits_32(bound) << 1;
+}
+
+static inline int all_near_64(const double *x, int count, double bound)
+{
+    unsigned long long most = 0;
+    if (!(bound > 0))
+        return 0;
+    _Pragma("omp simd reduction(max : most)")
+    for (int i = 0; i < count; i++) {
+        unsigned long long twice = fl_bits_64(x[i]) << 1;
+        most = most < twice ? twice : most;
+    }
+    return most <= fl_bits_64(bound) << 1;
+}
+
+/*
+ * An operator's loop over a block. Most blocks hold nothing but numbers that an activation need not clamp: for those the loop is there
+ * without. x: which input the activation's argument is.
+ */
+#define FL_BLOCK_FUNCTION(name, real, precision, family, loop, x)                                                                \
+    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
+    {                                                                                                                            \
+        const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters;        \
+        if (all_near_##precision(in[x], count, family##_near_##precision(&local))) {                                             \
+            const struct family##_parameters_##precision unclamped = family##_unclamped_##precision(&local), *p = &unclamped;    \
+            loop(name##_##precision)                                                                                             \
+        } else if (family##_clamps_##precision(&local)) {                                                                        \
+            const struct family##_parameters_##precision *p = &local;                                                            \
+            loop(name##_##precision)                                                                                             \
+        }                                                                                                                        \
+    }
+/* Where there is no such input. */
+#define FL_CLAMPED_FUNCTION(name, real, precision, family, loop)                                                                 \
     static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
     {                                                                                                                            \
         const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters,        \
                                                      *p = &local;                                                                \
-        loop(name##_##precision)                                                                                                 \
+        if (family##_clamps_##precision(p))                                                                                      \
+            loop(name##_##precision)                                                                                             \
     }
 #define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
-    FL_BLOCK_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                   \
-    FL_BLOCK_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)
+    FL_BLOCK_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                                     \
+    FL_BLOCK_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
+#define FL_PAIRED_OPERATOR(kernel, family, inputs, outputs, roles)                                                               \
+    FL_CLAMPED_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                 \
+    FL_CLAMPED_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)
 #define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
-    FL_BLOCK_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                   \
-    FL_BLOCK_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)                                                  \
-    FL_BLOCK_FUNCTION(kernel##_plain, float, 32, family, FL_PLAIN_##inputs##_##outputs)                                          \
-    FL_BLOCK_FUNCTION(kernel##_plain, double, 64, family, FL_PLAIN_##inputs##_##outputs)
+    FL_CLAMPED_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                 \
+    FL_CLAMPED_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)                                                \
+    FL_BLOCK_FUNCTION(kernel##_plain, float, 32, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                            \
+    FL_BLOCK_FUNCTION(kernel##_plain, double, 64, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
 #include "../operators.def"
 
 /* By operator; and, where there is one, its plain form. */

@@ -7,6 +7,8 @@
  *
  * Declares the parameters; the functions too, once per precision, where FL_PRECISION is defined: see precision.h.
  */
+#include "unary.h"
+
 #ifndef FL_COPY_ONCE
 #define FL_COPY_ONCE
 struct copy_parameters_32 {
@@ -37,5 +39,7 @@ FL_INLINE void fl_name(copy_3_2)(fl_real a, fl_real b, fl_real c, fl_real *y, fl
     *y = a + b;
     *z = b + c;
 }
+
+FL_NEVER_NEAR(copy)
 
 #endif

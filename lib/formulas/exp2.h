@@ -85,6 +85,26 @@ FL_INLINE double fl_exp2_tail_64(double f)
     return fl_fma_64(p, f, 2.4022650695910098e-01);
 }
 
+/* (2^f - 1) / f likewise: the same in float; in double 2^-55.6, and not less near by when it is rounded on the way. */
+FL_INLINE float fl_exp2_slope_32(float f)
+{
+    return fl_fma_32(fl_exp2_tail_32(f), f, 0.69314718246459961f);
+}
+FL_INLINE double fl_exp2_slope_64(double f)
+{
+    double p = 4.4719154168099170e-10;
+    p = fl_fma_64(p, f, 7.0739670511443568e-09);
+    p = fl_fma_64(p, f, 1.0178100555823847e-07);
+    p = fl_fma_64(p, f, 1.3215435765667430e-06);
+    p = fl_fma_64(p, f, 1.5252733326089578e-05);
+    p = fl_fma_64(p, f, 1.5403530452404258e-04);
+    p = fl_fma_64(p, f, 1.3333558147371643e-03);
+    p = fl_fma_64(p, f, 9.6181291076010717e-03);
+    p = fl_fma_64(p, f, 5.5504108664816879e-02);
+    p = fl_fma_64(p, f, 2.4022650695910108e-01);
+    return fl_fma_64(p, f, 6.9314718055994529e-01);
+}
+
 #define fl_fma_16 fl_fma_32
 
 #define FL_MAGIC_32 12582912.0f           /* 1.5 * 2^23: adding and subtracting it rounds to an integer */
@@ -94,7 +114,34 @@ FL_INLINE double fl_exp2_tail_64(double f)
 #define FL_LN2_32   0.69314718246459961f
 #define FL_LN2_64   6.9314718055994570e-01
 
+/* The exponents' bias, and how many bits lie below an exponent. */
+#define FL_BIAS_32  127
+#define FL_BIAS_64  1023
+#define FL_BELOW_32 23
+#define FL_BELOW_64 52
+#define FL_SHIFT_32 (FL_MAGIC_32 + FL_BIAS_32)
+#define FL_SHIFT_64 (FL_MAGIC_64 + FL_BIAS_64)
+
+/* On a CPU with a fused multiply-add an exponent is taken apart as it is made: half as many steps, with the same errors. */
+#define FL_SHORT (FL_HAS_FMA && !FL_KERNEL_CODE)
+
 #endif /* FL_EXP2_ONCE */
+
+/*
+ * A t of 2^t, as fl_exponent_of and fl_rate_exponent make it: an unevaluated sum; or taken apart into n, to which a constant is added
+ * that leaves n and the exponent's bias in the low bits, and f, between -1/2 and 1/2.
+ */
+#undef fl_exponent
+#define fl_exponent struct fl_name(fl_exponent)
+
+fl_exponent
+{
+#if FL_SHORT && FL_PRECISION != 16
+    fl_real shifted, f;
+#else
+    fl_real t, error;
+#endif
+};
 
 /* The logistic function 1 / (1 + 2^t) = (s + error) * scale, and what is left of 1, without cancellation: 2^t / (1 + 2^t) = rest. */
 #undef fl_logistic
@@ -132,17 +179,22 @@ FL_INLINE float fl_within_16(float x, float least, float most)
     return x;
 }
 
+FL_INLINE float fl_within_bounds_16(float x, float least, float most)
+{
+    return fl_within_16(x, least, most);
+}
+
 /* For a factor beside one that keeps nan: drops it. */
 FL_INLINE float fl_clamp_16(float x, float least, float most)
 {
     return __builtin_fminf(__builtin_fmaxf(x, least), most);
 }
 
-FL_INLINE fl_logistic fl_logistic_at_16(float t, float error, float exponent_most)
+FL_INLINE fl_logistic fl_logistic_at_16(fl_exponent e, float exponent_most)
 {
     fl_logistic r;
-    (void)error, (void)exponent_most;
-    r.s = fl_device_reciprocal(0x1p-16f + fl_device_exp2(t - 16.0f)) * 0x1p-16f;
+    (void)exponent_most;
+    r.s = fl_device_reciprocal(0x1p-16f + fl_device_exp2(e.t - 16.0f)) * 0x1p-16f;
     r.error = 0.0f;
     r.rest = 1.0f - r.s;
     r.scale = 1.0f;
@@ -161,10 +213,10 @@ FL_INLINE float fl_times_rest_16(float x, float clamped, const fl_logistic *l)
     return x * l->rest;
 }
 
-FL_INLINE float fl_logistic_times_16(float x, float clamped, float t, float error, float exponent_most)
+FL_INLINE float fl_logistic_times_16(float x, float clamped, fl_exponent e, float exponent_most)
 {
-    (void)clamped, (void)error, (void)exponent_most;
-    return x * 0x1p-8f * (fl_device_reciprocal(0x1p-16f + fl_device_exp2(t - 16.0f)) * 0x1p-8f);
+    (void)clamped, (void)exponent_most;
+    return x * 0x1p-8f * (fl_device_reciprocal(0x1p-16f + fl_device_exp2(e.t - 16.0f)) * 0x1p-8f);
 }
 
 #else
@@ -196,9 +248,21 @@ FL_INLINE float fl_within_32(float x, float least, float most)
     return __builtin_fminf(__builtin_fmaxf(x, least), most);
 }
 #else
-#define fl_within_32 fl_clamp_32
-#define fl_within_64 fl_clamp_64
+FL_INLINE fl_real fl_name(fl_within)(fl_real x, fl_real least, fl_real most)
+{
+    return fl_name(fl_clamp)(x, least, most);
+}
 #endif
+
+/* The same where infinite bounds are none, which compilers for CPUs do not see by themselves. */
+FL_INLINE fl_real fl_name(fl_within_bounds)(fl_real x, fl_real least, fl_real most)
+{
+#if FL_KERNEL_CODE
+    return fl_name(fl_within)(x, least, most);
+#else
+    return most < (fl_real)__builtin_inf() ? fl_name(fl_clamp)(x, least, most) : x;
+#endif
+}
 
 /* The smaller of two numbers, neither of them nan. */
 FL_INLINE fl_real fl_name(fl_least)(fl_real a, fl_real b)
@@ -232,39 +296,6 @@ FL_INLINE fl_real fl_name(fl_two_sum)(fl_real a, fl_real b, fl_real *error)
     return sum;
 }
 
-#undef fl_exp2_result
-#define fl_exp2_result struct fl_name(fl_exp2_result)
-
-fl_exp2_result
-{
-    fl_real value, one_plus, shrink;
-    fl_real error; /* of one_plus: what its last rounding lost */
-};
-
-/*
- * 2^(t + error), for t from -exponent_most to twice the exponent's range, as value / shrink; and 1 + value.
- * exponent_most is a run-time value, since compilers would unroll a constant's case.
- */
-FL_INLINE fl_exp2_result fl_name(fl_exp2_of)(fl_real t, fl_real error, fl_real exponent_most)
-{
-    fl_exp2_result r;
-    fl_real n, kept, f, power, tail, sum, lost, part;
-    n = (t + FL_MAGIC) - FL_MAGIC;
-    f = (t - n) + error;
-    kept = fl_name(fl_least)(n, exponent_most);
-    power = fl_name(fl_power)(kept);
-    tail = f * fl_name(fl_exp2_tail)(f);
-    f *= power;
-    r.value = fl_name(fl_fma)(f, FL_LN2 + tail, power);
-    sum = power + 1;
-    lost = 1 - (sum - power); /* what the sum lost, where the power is large */
-    part = fl_name(fl_fma)(f, FL_LN2, fl_name(fl_fma)(f, tail, lost));
-    r.one_plus = sum + part;
-    r.error = (sum - r.one_plus) + part;
-    r.shrink = fl_name(fl_power)(kept - n);
-    return r;
-}
-
 /* 2^(t + error) for t <= 0, down to twice the exponent's range, as (result + result_error) * shrink. */
 FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real exponent_most, fl_real *result_error, fl_real *shrink)
 {
@@ -280,34 +311,6 @@ FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real expon
     *result_error = ((power - result) + product) + (f * tail + lost);
 #endif
     return result;
-}
-
-#undef FL_MAGIC
-#undef FL_SPLIT
-#undef FL_LN2
-
-/* 1 - a * quotient, where the quotient is 1 / a, rounded. */
-FL_INLINE fl_real fl_name(fl_quotient_lacks)(fl_real a, fl_real quotient)
-{
-#if FL_HAS_FMA
-    return fl_name(fl_fma)(-a, quotient, (fl_real)1);
-#else
-    fl_real lost, product = fl_name(fl_two_product)(a, quotient, &lost);
-    return ((fl_real)1 - product) - lost;
-#endif
-}
-
-/* t: within -exponent_most ... twice the exponent's range. */
-FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_real t, fl_real error, fl_real exponent_most)
-{
-    fl_exp2_result e = fl_name(fl_exp2_of)(t, error, exponent_most);
-    fl_logistic r;
-    r.s = fl_name(fl_divide)((fl_real)1, e.one_plus);
-    /* 1 - s is exact from s = 1/2 on and carries s's own error, much of which cancels so; but not where s is near 1. */
-    r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : e.value * r.s;
-    r.scale = e.shrink;
-    r.error = r.s * fl_name(fl_fma)(-e.error, r.s, fl_name(fl_quotient_lacks)(e.one_plus, r.s));
-    return r;
 }
 
 /* x * (s + error) * scale. The clamped x beside the error, since an infinite one would make nan of it. */
@@ -329,14 +332,129 @@ FL_INLINE fl_real fl_name(fl_times_rest)(fl_real x, fl_real clamped, const fl_lo
     return fl_name(fl_fma)(x, l->rest, clamped * ((1 - l->rest) - l->s - l->error));
 }
 
+#if FL_SHORT
+
+/*
+ * 2^t for t from -exponent_most to twice the exponent's range: its power of two is kept to exponent_most, and shrink is for the rest.
+ * 2^t = (power + part) / shrink, where part has not been rounded yet: it is factor * slope. exponent_most is a run-time value, since
+ * compilers would unroll a constant's case.
+ */
+#undef fl_exp2_parts
+#define fl_exp2_parts struct fl_name(fl_exp2_parts)
+
+fl_exp2_parts
+{
+    fl_real power, factor, slope, shrink;
+};
+
+FL_INLINE fl_exp2_parts fl_name(fl_exp2_of)(fl_exponent e, fl_real exponent_most)
+{
+    fl_exp2_parts r;
+    fl_real most = exponent_most + fl_name(FL_SHIFT), kept = e.shifted;
+    if (exponent_most < (fl_real)__builtin_inf()) /* else it is none */
+        kept = most < kept ? most : kept;
+    r.power = fl_name(fl_from_bits)(fl_name(fl_bits)(kept) << fl_name(FL_BELOW));
+    r.shrink =
+        fl_name(fl_from_bits)((fl_name(fl_bits)(kept) - fl_name(fl_bits)(e.shifted) + fl_name(FL_BIAS)) << fl_name(FL_BELOW));
+    r.slope = fl_name(fl_exp2_slope)(e.f);
+    r.factor = e.f * r.power;
+    return r;
+}
+
+/* 1 + 2^t. In this order no rounding but the last weighs more than half a unit. */
+FL_INLINE fl_real fl_name(fl_one_plus)(fl_exp2_parts e)
+{
+    return e.power + fl_name(fl_fma)(e.factor, e.slope, (fl_real)1);
+}
+
+FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_exponent exponent, fl_real exponent_most)
+{
+    fl_exp2_parts e = fl_name(fl_exp2_of)(exponent, exponent_most);
+    fl_logistic r;
+    r.s = fl_name(fl_divide)((fl_real)1, fl_name(fl_one_plus)(e));
+    /* 1 - s is exact from s = 1/2 on and carries s's own error, much of which cancels so; but not where s is near 1. */
+    r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : fl_name(fl_fma)(e.factor, e.slope, e.power) * r.s;
+    r.scale = e.shrink;
+    /* s * (1 - s * (1 + 2^t)) */
+    r.error = r.s * fl_name(fl_fma)(-(e.factor * e.slope), r.s, fl_name(fl_fma)(-e.power, r.s, 1 - r.s));
+    return r;
+}
+
+/* x / (1 + 2^t) */
+FL_INLINE fl_real fl_name(fl_logistic_times)(fl_real x, fl_real clamped, fl_exponent exponent, fl_real exponent_most)
+{
+    fl_exp2_parts e = fl_name(fl_exp2_of)(exponent, exponent_most);
+    (void)clamped;
+    return fl_name(fl_divide)(x, fl_name(fl_one_plus)(e)) * e.shrink;
+}
+
+#else
+
+#undef fl_exp2_result
+#define fl_exp2_result struct fl_name(fl_exp2_result)
+
+fl_exp2_result
+{
+    fl_real value, one_plus, shrink;
+    fl_real error; /* of one_plus: what its last rounding lost */
+};
+
+/*
+ * 2^t, for t from -exponent_most to twice the exponent's range, as value / shrink; and 1 + value.
+ * exponent_most is a run-time value, since compilers would unroll a constant's case.
+ */
+FL_INLINE fl_exp2_result fl_name(fl_exp2_of)(fl_exponent e, fl_real exponent_most)
+{
+    fl_exp2_result r;
+    fl_real n, kept, f, power, tail, sum, lost, part;
+    n = (e.t + FL_MAGIC) - FL_MAGIC;
+    f = (e.t - n) + e.error;
+    kept = fl_name(fl_least)(n, exponent_most);
+    power = fl_name(fl_power)(kept);
+    tail = f * fl_name(fl_exp2_tail)(f);
+    f *= power;
+    r.value = fl_name(fl_fma)(f, FL_LN2 + tail, power);
+    sum = power + 1;
+    lost = 1 - (sum - power); /* what the sum lost, where the power is large */
+    part = fl_name(fl_fma)(f, FL_LN2, fl_name(fl_fma)(f, tail, lost));
+    r.one_plus = sum + part;
+    r.error = (sum - r.one_plus) + part;
+    r.shrink = fl_name(fl_power)(kept - n);
+    return r;
+}
+
+/* 1 - a * quotient, where the quotient is 1 / a, rounded. */
+FL_INLINE fl_real fl_name(fl_quotient_lacks)(fl_real a, fl_real quotient)
+{
+#if FL_HAS_FMA
+    return fl_name(fl_fma)(-a, quotient, (fl_real)1);
+#else
+    fl_real lost, product = fl_name(fl_two_product)(a, quotient, &lost);
+    return ((fl_real)1 - product) - lost;
+#endif
+}
+
+/* t: within -exponent_most ... twice the exponent's range. */
+FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_exponent exponent, fl_real exponent_most)
+{
+    fl_exp2_result e = fl_name(fl_exp2_of)(exponent, exponent_most);
+    fl_logistic r;
+    r.s = fl_name(fl_divide)((fl_real)1, e.one_plus);
+    /* 1 - s is exact from s = 1/2 on and carries s's own error, much of which cancels so; but not where s is near 1. */
+    r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : e.value * r.s;
+    r.scale = e.shrink;
+    r.error = r.s * fl_name(fl_fma)(-e.error, r.s, fl_name(fl_quotient_lacks)(e.one_plus, r.s));
+    return r;
+}
+
 /*
  * x / (1 + 2^t). In double, and in float without a fused multiply-add, the errors of the sum, of the exponential and of the
  * division together would pass two units in the last place: there what the sum and the division lost is put right. That takes the
  * clamped x that t was made of, since an infinite one would make nan of the correction.
  */
-FL_INLINE fl_real fl_name(fl_logistic_times)(fl_real x, fl_real clamped, fl_real t, fl_real error, fl_real exponent_most)
+FL_INLINE fl_real fl_name(fl_logistic_times)(fl_real x, fl_real clamped, fl_exponent exponent, fl_real exponent_most)
 {
-    fl_exp2_result e = fl_name(fl_exp2_of)(t, error, exponent_most);
+    fl_exp2_result e = fl_name(fl_exp2_of)(exponent, exponent_most);
 #if !FL_HAS_FMA
     fl_real quotient = fl_name(fl_divide)(x, e.one_plus);
     fl_real excess = fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
@@ -352,6 +470,12 @@ FL_INLINE fl_real fl_name(fl_logistic_times)(fl_real x, fl_real clamped, fl_real
 #endif
 }
 
+#endif /* FL_SHORT */
+
+#undef FL_MAGIC
+#undef FL_SPLIT
+#undef FL_LN2
+
 #endif
 
 /* t of 2^(x * rate), and its error. */
@@ -360,6 +484,45 @@ FL_INLINE fl_real fl_name(fl_rate_times)(fl_real x, const fl_struct(fl_rate) * r
     fl_real t = fl_name(fl_two_product)(x, rate->hi, error);
     *error = fl_name(fl_fma)(x, rate->lo, *error);
     return t;
+}
+
+/* t + error, as an exponent. */
+FL_INLINE fl_exponent fl_name(fl_exponent_of)(fl_real t, fl_real error)
+{
+    fl_exponent e;
+#if FL_SHORT && FL_PRECISION != 16
+    e.shifted = t + fl_name(FL_SHIFT);
+    e.f = (t - (e.shifted - fl_name(FL_SHIFT))) + error;
+#else
+    e.t = t;
+    e.error = error;
+#endif
+    return e;
+}
+
+/* x * rate, as an exponent. */
+FL_INLINE fl_exponent fl_name(fl_rate_exponent)(fl_real x, const fl_struct(fl_rate) * rate)
+{
+#if FL_SHORT && FL_PRECISION != 16
+    fl_exponent e;
+    e.shifted = fl_name(fl_fma)(x, rate->hi, fl_name(FL_SHIFT));
+    e.f = fl_name(fl_fma)(x, rate->lo, fl_name(fl_fma)(x, rate->hi, -(e.shifted - fl_name(FL_SHIFT))));
+    return e;
+#else
+    fl_real error, t = fl_name(fl_rate_times)(x, rate, &error);
+    return fl_name(fl_exponent_of)(t, error);
+#endif
+}
+
+/* What fl_within made, as a factor beside one that keeps nan: on a GPU it may not have been clamped. */
+FL_INLINE fl_real fl_name(fl_factor_within)(fl_real within, fl_real least, fl_real most)
+{
+#if FL_KERNEL_CODE
+    return fl_name(fl_clamp)(within, least, most);
+#else
+    (void)least, (void)most;
+    return within;
+#endif
 }
 
 /* y, or x where that is nan. */
@@ -379,7 +542,7 @@ FL_INLINE fl_real fl_name(fl_keep_nan)(fl_real x, fl_real y)
  */
 FL_INLINE fl_logistic fl_name(fl_lower_logistic)(fl_real t, fl_real error, fl_real exponent_most)
 {
-    return fl_name(fl_logistic_at)(t < 0 ? -t : t, t < 0 ? -error : error, exponent_most);
+    return fl_name(fl_logistic_at)(fl_name(fl_exponent_of)(t < 0 ? -t : t, t < 0 ? -error : error), exponent_most);
 }
 
 /* a(x); t as above, of the clamped x. */

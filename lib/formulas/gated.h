@@ -35,6 +35,20 @@
  * then, with less to do. The clamps are written so that nan passes through them.
  */
 #define FL_GATED(family, activation_name)                                                                                        \
+    FL_INLINE fl_real fl_name(family##_near)(const fl_parameters(family) * p)                                                    \
+    {                                                                                                                            \
+        return fl_name(activation_name##_near)(&p->activation);                                                                  \
+    }                                                                                                                            \
+    FL_INLINE int fl_name(family##_clamps)(const fl_parameters(family) * p)                                                      \
+    {                                                                                                                            \
+        return fl_name(activation_name##_clamps)(&p->activation);                                                                \
+    }                                                                                                                            \
+    FL_INLINE fl_parameters(family) fl_name(family##_unclamped)(const fl_parameters(family) * p)                                 \
+    {                                                                                                                            \
+        fl_parameters(family) unclamped = *p;                                                                                    \
+        unclamped.activation = fl_name(activation_name##_unclamped)(&p->activation);                                             \
+        return unclamped;                                                                                                        \
+    }                                                                                                                            \
     FL_INLINE void fl_name(family##_forward_plain)(fl_real gate, fl_real up, fl_real * y, const fl_parameters(family) * p)       \
     {                                                                                                                            \
         *y = fl_name(activation_name##_value)(gate, &p->activation) * up;                                                        \

@@ -239,6 +239,7 @@ FL_INLINE fl_real fl_name(gelu_curvature)(fl_real x, fl_real *value, fl_real *sl
 #endif
 
 FL_PASSES_EVERYWHERE(gelu)
+FL_NEVER_NEAR(gelu)
 FL_UNARY(gelu)
 
 #endif

@@ -43,18 +43,18 @@ FL_INLINE fl_real fl_name(fl_gelu_tanh_exponent)(fl_real x, fl_real *error, fl_r
 
 FL_INLINE fl_real fl_name(gelu_tanh_value)(fl_real x, const fl_parameters(gelu_tanh) * p)
 {
-    fl_real within = fl_name(fl_within)(x, p->x_least, p->x_most), error, square;
+    fl_real within = fl_name(fl_within_bounds)(x, p->x_least, p->x_most), error, square;
     fl_real t = fl_name(fl_gelu_tanh_exponent)(within, &error, &square, p);
-    return fl_name(fl_logistic_times)(x, within, t, error, p->exponent_most);
+    return fl_name(fl_logistic_times)(x, within, fl_name(fl_exponent_of)(t, error), p->exponent_most);
 }
 
 FL_INLINE fl_real fl_name(gelu_tanh_slope)(fl_real x, fl_real *value, const fl_parameters(gelu_tanh) * p)
 {
     const fl_real c2 = (fl_real)1.5957691216057308, a = (fl_real)0.044715;
-    fl_real within = fl_name(fl_within)(x, p->x_least, p->x_most), error, square;
+    fl_real within = fl_name(fl_within_bounds)(x, p->x_least, p->x_most), error, square;
     fl_real t = fl_name(fl_gelu_tanh_exponent)(within, &error, &square, p);
-    fl_logistic l = fl_name(fl_logistic_at)(t, error, p->exponent_most);
-    fl_real clamped = fl_name(fl_clamp)(within, p->x_least, p->x_most);
+    fl_logistic l = fl_name(fl_logistic_at)(fl_name(fl_exponent_of)(t, error), p->exponent_most);
+    fl_real clamped = fl_name(fl_factor_within)(within, p->x_least, p->x_most);
     fl_real x_slope = clamped * fl_name(fl_fma)(clamped * clamped, 3 * a * c2, c2);
     *value = fl_name(fl_times_logistic)(x, within, &l);
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(x_slope * l.s, l.rest, l.s) * l.scale);
@@ -66,7 +66,7 @@ FL_INLINE fl_real fl_name(gelu_tanh_curvature)(fl_real x, fl_real *value, fl_rea
     fl_real within = fl_name(fl_within)(x, p->x_least, -p->x_least), error, square;
     fl_real t = fl_name(fl_gelu_tanh_exponent)(within, &error, &square, p);
     fl_logistic l = fl_name(fl_lower_logistic)(t, error, p->exponent_most);
-    fl_real clamped = fl_name(fl_clamp)(within, p->x_least, -p->x_least), clamped_square = clamped * clamped;
+    fl_real clamped = fl_name(fl_factor_within)(within, p->x_least, -p->x_least), clamped_square = clamped * clamped;
     fl_real z_slope = fl_name(fl_fma)(clamped_square, 3 * a * c2, c2), moment = (clamped < 0 ? -clamped : clamped) * z_slope;
     fl_real terms = fl_name(fl_fma)(clamped_square, 12 * a * c2, 2 * c2); /* 2 * z' + x * z'' */
     fl_real curvature = l.s * l.rest * fl_name(fl_fma)(-moment * z_slope, l.rest - l.s, terms);
@@ -76,6 +76,7 @@ FL_INLINE fl_real fl_name(gelu_tanh_curvature)(fl_real x, fl_real *value, fl_rea
 }
 
 FL_PASSES_EVERYWHERE(gelu_tanh)
+FL_NEAR(gelu_tanh, )
 FL_UNARY(gelu_tanh)
 
 #endif

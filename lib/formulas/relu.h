@@ -2,6 +2,8 @@
  * relu(x) = max(x, 0), for the gated unit, as torch.relu has it on the CPU: nan stays nan and a zero keeps its sign; where x <= 0 the
  * gradient is 0, whatever comes back.
  */
+#include "unary.h"
+
 #ifndef FL_RELU_ONCE
 #define FL_RELU_ONCE
 struct relu_parameters_32 {
@@ -36,5 +38,7 @@ FL_INLINE int fl_name(relu_passes)(fl_real x)
 {
     return !(x <= 0);
 }
+
+FL_NEVER_NEAR(relu)
 
 #endif

@@ -44,6 +44,7 @@ FL_INLINE fl_real fl_name(relu2_curvature)(fl_real x, fl_real *value, fl_real *s
     return x == x ? 2 : x; /* where it passes */
 }
 
+FL_NEVER_NEAR(relu2)
 FL_UNARY(relu2)
 
 #endif

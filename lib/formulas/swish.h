@@ -30,18 +30,16 @@ struct swish_parameters_64 {
 
 FL_INLINE fl_real fl_name(swish_value)(fl_real x, const fl_parameters(swish) * p)
 {
-    fl_real within = fl_name(fl_within)(x, p->rate.x_least, p->rate.x_most);
-    fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
-    return fl_name(fl_logistic_times)(x, within, t, error, p->rate.exponent_most);
+    fl_real within = fl_name(fl_within_bounds)(x, p->rate.x_least, p->rate.x_most);
+    return fl_name(fl_logistic_times)(x, within, fl_name(fl_rate_exponent)(within, &p->rate), p->rate.exponent_most);
 }
 
 /* The limits at infinite x, 1 and 0, and not nan: the argument is clamped where it would multiply a zero. */
 FL_INLINE fl_real fl_name(swish_slope)(fl_real x, fl_real *value, const fl_parameters(swish) * p)
 {
-    fl_real within = fl_name(fl_within)(x, p->rate.x_least, p->rate.x_most);
-    fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
-    fl_logistic l = fl_name(fl_logistic_at)(t, error, p->rate.exponent_most);
-    fl_real z = p->beta * fl_name(fl_clamp)(within, p->rate.x_least, p->rate.x_most);
+    fl_real within = fl_name(fl_within_bounds)(x, p->rate.x_least, p->rate.x_most);
+    fl_logistic l = fl_name(fl_logistic_at)(fl_name(fl_rate_exponent)(within, &p->rate), p->rate.exponent_most);
+    fl_real z = p->beta * fl_name(fl_factor_within)(within, p->rate.x_least, p->rate.x_most);
     *value = fl_name(fl_times_logistic)(x, within, &l);
     return fl_name(fl_keep_nan)(x, fl_name(fl_fma)(z * l.s, l.rest, l.s) * l.scale);
 }
@@ -49,7 +47,7 @@ FL_INLINE fl_real fl_name(swish_slope)(fl_real x, fl_real *value, const fl_param
 FL_INLINE fl_real fl_name(swish_curvature)(fl_real x, fl_real *value, fl_real *slope, const fl_parameters(swish) * p)
 {
     fl_real most = -p->rate.x_least < p->rate.x_most ? p->rate.x_most : -p->rate.x_least;
-    fl_real within = fl_name(fl_within)(x, -most, most), z = p->beta * fl_name(fl_clamp)(within, -most, most),
+    fl_real within = fl_name(fl_within)(x, -most, most), z = p->beta * fl_name(fl_factor_within)(within, -most, most),
             size = z < 0 ? -z : z;
     fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
     fl_logistic l = fl_name(fl_lower_logistic)(t, error, p->rate.exponent_most);
@@ -60,6 +58,7 @@ FL_INLINE fl_real fl_name(swish_curvature)(fl_real x, fl_real *value, fl_real *s
 }
 
 FL_PASSES_EVERYWHERE(swish)
+FL_NEAR(swish, rate.)
 FL_UNARY(swish)
 
 #endif

@@ -7,6 +7,8 @@
  *     <activation>_curvature(x, &value, &slope, p)   a''(x), and both beside it; 0 at an infinite x, but for one without a bound
  *     <activation>_passes(x)             0 where a is constant and nothing of a gradient passes, be it inf or nan: FL_PASSES_EVERYWHERE
  *                                        for an activation that is so nowhere
+ *     <activation>_near(p)               the |x| up to which no clamp of its argument changes anything; and
+ *     <activation>_unclamped(p)          parameters for such x, with which the clamps are infinite: FL_NEVER_NEAR for one without
  */
 #ifndef FL_FORMULAS_UNARY_H
 #define FL_FORMULAS_UNARY_H
@@ -16,6 +18,40 @@
     {                                                                                                                            \
         (void)x;                                                                                                                 \
         return 1;                                                                                                                \
+    }
+
+#define FL_NEVER_NEAR(family)                                                                                                    \
+    FL_INLINE fl_real fl_name(family##_near)(const fl_parameters(family) * p)                                                    \
+    {                                                                                                                            \
+        (void)p;                                                                                                                 \
+        return 0;                                                                                                                \
+    }                                                                                                                            \
+    FL_INLINE int fl_name(family##_clamps)(const fl_parameters(family) * p)                                                      \
+    {                                                                                                                            \
+        (void)p;                                                                                                                 \
+        return 1;                                                                                                                \
+    }                                                                                                                            \
+    FL_INLINE fl_parameters(family) fl_name(family##_unclamped)(const fl_parameters(family) * p)                                 \
+    {                                                                                                                            \
+        return *p;                                                                                                               \
+    }
+
+/* The parameters have the bounds x_least < 0 < x_most, the nearer of which is as far as x may be, and exponent_most, in `where`. */
+#define FL_NEAR(family, where)                                                                                                   \
+    FL_INLINE fl_real fl_name(family##_near)(const fl_parameters(family) * p)                                                    \
+    {                                                                                                                            \
+        return -p->where x_least < p->where x_most ? -p->where x_least : p->where x_most;                                        \
+    }                                                                                                                            \
+    FL_INLINE int fl_name(family##_clamps)(const fl_parameters(family) * p)                                                      \
+    {                                                                                                                            \
+        return p->where x_most < (fl_real)__builtin_inf() && p->where exponent_most < (fl_real)__builtin_inf();                  \
+    }                                                                                                                            \
+    FL_INLINE fl_parameters(family) fl_name(family##_unclamped)(const fl_parameters(family) * p)                                 \
+    {                                                                                                                            \
+        fl_parameters(family) unclamped = *p;                                                                                    \
+        unclamped.where x_least = -(fl_real)__builtin_inf();                                                                     \
+        unclamped.where x_most = unclamped.where exponent_most = (fl_real)__builtin_inf();                                       \
+        return unclamped;                                                                                                        \
     }
 
 /* y = a(x); dx = dy * a'(x); and of the latter the gradients of dy and x, from that of dx, which is ddx. */
