@@ -216,8 +216,8 @@ FL_INLINE double fl_divide_64(double a, double b)
     double r = fl_device_reciprocal_64(b);
     r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
     r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
-    double quotient = a * r;
-    return __builtin_fma(__builtin_fma(-b, quotient, a), r, quotient);
+    double quotient = a * r, excess = __builtin_fma(b, quotient, -a);
+    return __builtin_fma(excess == excess ? -excess : 0.0, r, quotient); /* inf - inf is nan */
 }
 
 /* 16 bytes in one access; the address is a multiple of 16. */

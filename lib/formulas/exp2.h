@@ -122,21 +122,19 @@ FL_INLINE double fl_exp2_slope_64(double f)
 #define FL_SHIFT_32 (FL_MAGIC_32 + FL_BIAS_32)
 #define FL_SHIFT_64 (FL_MAGIC_64 + FL_BIAS_64)
 
-/* On a CPU with a fused multiply-add an exponent is taken apart as it is made: half as many steps, with the same errors. */
-#define FL_SHORT (FL_HAS_FMA && !FL_KERNEL_CODE)
-
 #endif /* FL_EXP2_ONCE */
 
 /*
- * A t of 2^t, as fl_exponent_of and fl_rate_exponent make it: an unevaluated sum; or taken apart into n, to which a constant is added
- * that leaves n and the exponent's bias in the low bits, and f, between -1/2 and 1/2.
+ * A t of 2^t, as fl_exponent_of and fl_rate_exponent make it: an unevaluated sum; or, with a fused multiply-add, taken apart as it is
+ * made, which is half as many steps with the same errors: into n, to which a constant is added that leaves n and the exponent's bias in
+ * the low bits, and f, between -1/2 and 1/2.
  */
 #undef fl_exponent
 #define fl_exponent struct fl_name(fl_exponent)
 
 fl_exponent
 {
-#if FL_SHORT && FL_PRECISION != 16
+#if FL_HAS_FMA && FL_PRECISION != 16
     fl_real shifted, f;
 #else
     fl_real t, error;
@@ -264,13 +262,21 @@ FL_INLINE fl_real fl_name(fl_within_bounds)(fl_real x, fl_real least, fl_real mo
 #endif
 }
 
-/* The smaller of two numbers, neither of them nan. */
+/* The smaller and the larger of two numbers. Where one is nan, either. */
 FL_INLINE fl_real fl_name(fl_least)(fl_real a, fl_real b)
 {
 #if FL_PRECISION == 32 && FL_KERNEL_CODE
     return __builtin_fminf(a, b);
 #else
     return a < b ? a : b;
+#endif
+}
+FL_INLINE fl_real fl_name(fl_greatest)(fl_real a, fl_real b)
+{
+#if FL_PRECISION == 32 && FL_KERNEL_CODE
+    return __builtin_fmaxf(a, b);
+#else
+    return a > b ? a : b;
 #endif
 }
 
@@ -299,14 +305,19 @@ FL_INLINE fl_real fl_name(fl_two_sum)(fl_real a, fl_real b, fl_real *error)
 /* 2^(t + error) for t <= 0, down to twice the exponent's range, as (result + result_error) * shrink. */
 FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real exponent_most, fl_real *result_error, fl_real *shrink)
 {
-    fl_real n = (t + FL_MAGIC) - FL_MAGIC, f = (t - n) + error, tail = f * fl_name(fl_exp2_tail)(f), result;
+#if FL_HAS_FMA
+    fl_real shifted = t + fl_name(FL_SHIFT), f = (t - (shifted - fl_name(FL_SHIFT))) + error;
+    fl_real kept = fl_name(fl_greatest)(fl_name(FL_SHIFT) - exponent_most, shifted);
+    fl_real power = fl_name(fl_from_bits)(fl_name(fl_bits)(kept) << fl_name(FL_BELOW));
+    fl_real slope = fl_name(fl_exp2_slope)(f), factor = f * power, result = fl_name(fl_fma)(factor, slope, power);
+    *shrink = fl_name(fl_from_bits)((fl_name(fl_bits)(shifted) - fl_name(fl_bits)(kept) + fl_name(FL_BIAS)) << fl_name(FL_BELOW));
+    *result_error = fl_name(fl_fma)(factor, slope, power - result);
+#else
+    fl_real n = (t + FL_MAGIC) - FL_MAGIC, f = (t - n) + error, tail = f * fl_name(fl_exp2_tail)(f);
     fl_real kept = n < -exponent_most ? -exponent_most : n, power = fl_name(fl_power)(kept);
     *shrink = fl_name(fl_power)(n - kept);
     f *= power;
-    result = fl_name(fl_fma)(f, FL_LN2 + tail, power);
-#if FL_HAS_FMA
-    *result_error = fl_name(fl_fma)(f, tail, fl_name(fl_fma)(f, FL_LN2, power - result));
-#else
+    fl_real result = fl_name(fl_fma)(f, FL_LN2 + tail, power);
     fl_real lost, product = fl_name(fl_two_product)(f, FL_LN2, &lost);
     *result_error = ((power - result) + product) + (f * tail + lost);
 #endif
@@ -332,7 +343,7 @@ FL_INLINE fl_real fl_name(fl_times_rest)(fl_real x, fl_real clamped, const fl_lo
     return fl_name(fl_fma)(x, l->rest, clamped * ((1 - l->rest) - l->s - l->error));
 }
 
-#if FL_SHORT
+#if FL_HAS_FMA
 
 /*
  * 2^t for t from -exponent_most to twice the exponent's range: its power of two is kept to exponent_most, and shrink is for the rest.
@@ -351,8 +362,8 @@ FL_INLINE fl_exp2_parts fl_name(fl_exp2_of)(fl_exponent e, fl_real exponent_most
 {
     fl_exp2_parts r;
     fl_real most = exponent_most + fl_name(FL_SHIFT), kept = e.shifted;
-    if (exponent_most < (fl_real)__builtin_inf()) /* else it is none */
-        kept = most < kept ? most : kept;
+    if (FL_KERNEL_CODE || exponent_most < (fl_real)__builtin_inf()) /* else it is none */
+        kept = fl_name(fl_least)(most, kept);
     r.power = fl_name(fl_from_bits)(fl_name(fl_bits)(kept) << fl_name(FL_BELOW));
     r.shrink =
         fl_name(fl_from_bits)((fl_name(fl_bits)(kept) - fl_name(fl_bits)(e.shifted) + fl_name(FL_BIAS)) << fl_name(FL_BELOW));
@@ -426,12 +437,8 @@ FL_INLINE fl_exp2_result fl_name(fl_exp2_of)(fl_exponent e, fl_real exponent_mos
 /* 1 - a * quotient, where the quotient is 1 / a, rounded. */
 FL_INLINE fl_real fl_name(fl_quotient_lacks)(fl_real a, fl_real quotient)
 {
-#if FL_HAS_FMA
-    return fl_name(fl_fma)(-a, quotient, (fl_real)1);
-#else
     fl_real lost, product = fl_name(fl_two_product)(a, quotient, &lost);
     return ((fl_real)1 - product) - lost;
-#endif
 }
 
 /* t: within -exponent_most ... twice the exponent's range. */
@@ -448,29 +455,19 @@ FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_exponent exponent, fl_real expo
 }
 
 /*
- * x / (1 + 2^t). In double, and in float without a fused multiply-add, the errors of the sum, of the exponential and of the
- * division together would pass two units in the last place: there what the sum and the division lost is put right. That takes the
- * clamped x that t was made of, since an infinite one would make nan of the correction.
+ * x / (1 + 2^t). The errors of the sum, of the exponential and of the division together would pass two units in the last place: what the
+ * sum lost is put right. That takes the clamped x that t was made of, since an infinite one would make nan of the correction.
  */
 FL_INLINE fl_real fl_name(fl_logistic_times)(fl_real x, fl_real clamped, fl_exponent exponent, fl_real exponent_most)
 {
     fl_exp2_result e = fl_name(fl_exp2_of)(exponent, exponent_most);
-#if !FL_HAS_FMA
     fl_real quotient = fl_name(fl_divide)(x, e.one_plus);
     fl_real excess = fl_name(fl_divide)(fl_name(fl_divide)(clamped, e.one_plus) * e.error, e.one_plus);
     quotient = excess == 0 ? quotient : quotient - excess; /* a negative zero stays one */
     return quotient * e.shrink;
-#elif FL_PRECISION == 64
-    fl_real reciprocal = fl_name(fl_divide)((fl_real)1, e.one_plus);
-    fl_real missing = fl_name(fl_fma)(-e.error, reciprocal, fl_name(fl_fma)(-e.one_plus, reciprocal, (fl_real)1));
-    return fl_name(fl_fma)(x, reciprocal, clamped * reciprocal * missing) * e.shrink;
-#else
-    (void)clamped;
-    return fl_name(fl_divide)(x, e.one_plus) * e.shrink;
-#endif
 }
 
-#endif /* FL_SHORT */
+#endif
 
 #undef FL_MAGIC
 #undef FL_SPLIT
@@ -490,7 +487,7 @@ FL_INLINE fl_real fl_name(fl_rate_times)(fl_real x, const fl_struct(fl_rate) * r
 FL_INLINE fl_exponent fl_name(fl_exponent_of)(fl_real t, fl_real error)
 {
     fl_exponent e;
-#if FL_SHORT && FL_PRECISION != 16
+#if FL_HAS_FMA && FL_PRECISION != 16
     e.shifted = t + fl_name(FL_SHIFT);
     e.f = (t - (e.shifted - fl_name(FL_SHIFT))) + error;
 #else
@@ -503,7 +500,7 @@ FL_INLINE fl_exponent fl_name(fl_exponent_of)(fl_real t, fl_real error)
 /* x * rate, as an exponent. */
 FL_INLINE fl_exponent fl_name(fl_rate_exponent)(fl_real x, const fl_struct(fl_rate) * rate)
 {
-#if FL_SHORT && FL_PRECISION != 16
+#if FL_HAS_FMA && FL_PRECISION != 16
     fl_exponent e;
     e.shifted = fl_name(fl_fma)(x, rate->hi, fl_name(FL_SHIFT));
     e.f = fl_name(fl_fma)(x, rate->lo, fl_name(fl_fma)(x, rate->hi, -(e.shifted - fl_name(FL_SHIFT))));

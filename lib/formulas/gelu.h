@@ -202,7 +202,8 @@ FL_INLINE fl_real fl_name(gelu_value)(fl_real x, const fl_parameters(gelu) * p)
     ratio_error = fl_name(fl_fma)(n.share, n.mills_error, ratio_error);
     error += fl_name(fl_fma)(n.power, ratio_error, n.power_error * ratio);
     y = fl_name(fl_fma)(-(moment + error), n.shrink, x * (fl_real)(x > 0 ? 1 : 0));
-    y = n.t < (fl_real)0.5 ? fl_name(fl_fma)(n.square, fl_name(fl_normal_center)(n.square), x * (fl_real)0.5) : y;
+    fl_real center = fl_name(fl_fma)(n.square, fl_name(fl_normal_center)(n.square), x * (fl_real)0.5);
+    y = n.t < (fl_real)0.5 ? center : y;
     return x == 0 ? x : y; /* a negative zero stays one */
 }
 
@@ -211,8 +212,8 @@ FL_INLINE fl_real fl_name(fl_gelu_slope_of)(const fl_normal *n, fl_real x, fl_re
     fl_real power = n->power * n->shrink;
     fl_real tail = power * fl_name(fl_divide)(2 * n->mills, n->t + (fl_real)FL_MILLS_K);
     fl_real distribution = x < 0 ? tail : 1 - tail;
-    distribution =
-        n->t < (fl_real)0.5 ? fl_name(fl_fma)(n->clamped, fl_name(fl_normal_center)(n->square), (fl_real)0.5) : distribution;
+    fl_real center = fl_name(fl_fma)(n->clamped, fl_name(fl_normal_center)(n->square), (fl_real)0.5);
+    distribution = n->t < (fl_real)0.5 ? center : distribution;
     *value = x * distribution;
     return fl_name(fl_fma)(n->clamped * (fl_real)0.39894228040143268, power, distribution);
 }
