@@ -134,6 +134,29 @@ def _cpu(device):
     return small + large
 
 
+def _gpu(device):
+    """torch.compile, which takes seconds a case, for the gated units alone, and there for forward with backward."""
+    against = ("eager", "builtin", "full_gradient", "contiguous")
+    large, unary = (1 << 26,), ("swish", "gelu", "gelu_tanh", "relu2")
+    cases = [("swish", "forward", dtype, (1 << power,)) for dtype in DTYPES for power in (16, 20, 26)]
+    cases += [(op, "forward", dtype, large) for op in unary[1:] for dtype in DTYPES]
+    cases += [(op, "backward", dtype, large) for op in unary for dtype in DTYPES]
+    cases += [("swish", "backward_broadcast", dtype, large) for dtype in DTYPES]
+    cases += [("swish", direction, "float32", (50_000_000,)) for direction in ("forward", "step")]
+    cases += [("swish_strided", "forward", dtype, (4096, 14336)) for dtype in ("bfloat16", "float32")]
+    cases += [("swiglu_interleaved", direction, "bfloat16", (4096, 11008)) for direction in ("forward", "backward")]
+    cases += [("column_sum", "forward", dtype, (4096, 11008)) for dtype in ("bfloat16", "float32")]
+    gated = [
+        (op, direction, "bfloat16", shape)
+        for shape in ((8192, 14336), (4096, 22016), (4096, 11008), (4096, 4096))
+        for op in ("swiglu", "swiglu_packed", "geglu", "geglu_packed")
+        for direction in ("forward", "backward", "both")
+    ]
+    return [Case(*case, device, against=against) for case in cases] + [
+        Case(*case, device, against=None if case[1] == "both" else ("eager", "liger")) for case in gated
+    ]
+
+
 PRESETS = {
     "tutorial": (
         _tutorial,
@@ -142,12 +165,15 @@ PRESETS = {
     "feed-forward": (_feed_forward, "gated units in the shapes of language models"),
     "sizes": (_sizes, "swish from 2^10 elements to 2^30 (on a CPU 2^26)"),
     "quick": (_quick, "a little of everything, under a minute on a GPU"),
+    "gpu": (_gpu, "what a GPU's memory allows, for every kind of call; torch.compile makes it minutes"),
     "cpu": (_cpu, "out= forms on the CPU, in the cache and beyond it, on one thread and two"),
 }
 
 
 def preset(name, device):
-    """The cases of a preset on a device. Raises ValueError for the CPU's on another."""
+    """The cases of a preset on a device. Raises ValueError for the CPU's on another, and for the GPU's on a CPU."""
+    if name == "gpu" and device == "cpu":
+        raise ValueError(f"--preset: gpu is for GPUs, and --device is {device}")
     if name == "cpu" and device != "cpu":
         raise ValueError(f"--preset: cpu is for the CPU, and --device is {device}")
     return PRESETS[name][0](device)
