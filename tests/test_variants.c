@@ -155,6 +155,38 @@ static void sizes_and_alignments(void **state)
     check_sizes(subject, &formats[f], *variant);
 }
 
+/* A number far out, infinity or nan among others, which takes the whole block another way, changes no bit of those others. */
+static void far_numbers_among_near_ones(void **state)
+{
+    (void)state;
+    enum { LENGTH = 150, PLACE = 71 };
+    static const double far[] = {200, -200, 3000, -3000, INFINITY, -INFINITY, NAN};
+    char dy[LENGTH * 8], x[LENGTH * 8], near_y[LENGTH * 8], near_dx[LENGTH * 8], y[LENGTH * 8], dx[LENGTH * 8];
+    FOR_EACH_PLAIN_SUBJECT(subject)
+    for (int f = 0; f < FORMATS; f++)
+        FOR_EACH_VARIANT(variant)
+        {
+            const struct format *format = &formats[f];
+            size_t before = PLACE * (size_t)format->size, behind = before + (size_t)format->size;
+            test_use_variant(*variant);
+            for (int i = 0; i < LENGTH; i++) {
+                store(format, x + i * format->size, (i - 75) * 0.21L);
+                store(format, dy + i * format->size, (i * 11 % 32 - 15) * 0.25L);
+            }
+            forward(subject, format, LENGTH, x, near_y);
+            backward(subject, format, LENGTH, dy, 1, x, near_dx);
+            for (size_t k = 0; k < sizeof far / sizeof *far; k++) {
+                store(format, x + before, far[k]);
+                forward(subject, format, LENGTH, x, y);
+                backward(subject, format, LENGTH, dy, 1, x, dx);
+                assert_memory_equal(y, near_y, before);
+                assert_memory_equal(y + behind, near_y + behind, LENGTH * (size_t)format->size - behind);
+                assert_memory_equal(dx, near_dx, before);
+                assert_memory_equal(dx + behind, near_dx + behind, LENGTH * (size_t)format->size - behind);
+            }
+        }
+}
+
 /* Large enough for threads, and no multiple of anything. In place for the backward. */
 static void large_tensors(void **state)
 {
@@ -686,12 +718,19 @@ static void strided_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_alignments),   cmocka_unit_test(large_tensors),
-        cmocka_unit_test(accuracy_of_forward),    cmocka_unit_test(accuracy_of_backward),
-        cmocka_unit_test(mean_error_of_backward), cmocka_unit_test(backward_stays_finite),
-        cmocka_unit_test(special_values),         cmocka_unit_test(known_values),
-        cmocka_unit_test(special_gradients),      cmocka_unit_test(far_tail),
-        cmocka_unit_test(mixed_dtypes),           cmocka_unit_test(strided_rows),
+        cmocka_unit_test(sizes_and_alignments),
+        cmocka_unit_test(far_numbers_among_near_ones),
+        cmocka_unit_test(large_tensors),
+        cmocka_unit_test(accuracy_of_forward),
+        cmocka_unit_test(accuracy_of_backward),
+        cmocka_unit_test(mean_error_of_backward),
+        cmocka_unit_test(backward_stays_finite),
+        cmocka_unit_test(special_values),
+        cmocka_unit_test(known_values),
+        cmocka_unit_test(special_gradients),
+        cmocka_unit_test(far_tail),
+        cmocka_unit_test(mixed_dtypes),
+        cmocka_unit_test(strided_rows),
     };
     list_subjects();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,8 @@
 #undef FL_PRECISION
 
 #define FL_BLOCK 1024
+/* From so many elements on most of them do not come from a cache. */
+#define FL_FAR (1 << 18)
 
 /*
  * The inner loops: FL_LOOP_<inputs>_<outputs>. An output may be the very memory of an input, element for element, which is what
@@ -158,6 +160,13 @@ static void store_64(enum fl_dtype dtype, const double *from, char *to, int step
         memcpy(to + (int64_t)i * step * 8, &from[i], sizeof *from);
 }
 
+/* What is converted a block or a row at a time is read too short a way at a time for the processor to see it coming. */
+static void prefetch(const char *from, int bytes)
+{
+    for (int at = 0; at < bytes; at += 64)
+        __builtin_prefetch(from + at);
+}
+
 /* Runs a span block by block. Operands that are aligned arrays of the computing type are used where they lie. */
 #define FL_RUN(precision, real)                                                                                                  \
     static int in_place_##precision(enum fl_dtype dtype, const char *data, int step)                                             \
@@ -190,8 +199,11 @@ static void store_64(enum fl_dtype dtype, const double *from, char *to, int step
                 char *data = span->data[k] + done * step * fl_dtype_size[dtype];                                                 \
                 if (in_place_##precision(dtype, data, step))                                                                     \
                     arrays[k] = (real *)(void *)data;                                                                            \
-                else if (k < op->inputs)                                                                                         \
+                else if (k < op->inputs) {                                                                                       \
+                    if (span->count >= FL_FAR && done + 2 * FL_BLOCK <= span->count)                                             \
+                        prefetch(data + FL_BLOCK * step * fl_dtype_size[dtype], FL_BLOCK * step * fl_dtype_size[dtype]);         \
                     load_##precision(dtype, data, step, buffers[k], count);                                                      \
+                }                                                                                                                \
             }                                                                                                                    \
             blocks_##precision[op->index][span->plain]((const real *const *)arrays, arrays + op->inputs, count, parameters);     \
             for (int k = op->inputs; k < operands; k++)                                                                          \
@@ -256,13 +268,6 @@ static void add_one_64(const double *row, struct fl_sums *sums, int first, int c
         sum[i] = fl_two_sum_64(sum[i], row[i], &error);
         lost[i] += error;
     })
-}
-
-/* Rows that are converted one after the other are read too short a way at a time for the processor to see it coming. */
-static void prefetch(const char *from, int bytes)
-{
-    for (int at = 0; at < bytes; at += 64)
-        __builtin_prefetch(from + at);
 }
 
 #define FL_ADD_ROWS(precision, real)                                                                                             \
