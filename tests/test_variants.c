@@ -187,6 +187,48 @@ static void far_numbers_among_near_ones(void **state)
         }
 }
 
+/* Whether a result is written past the caches or not is no matter of its bits, nor of its neighbours'. */
+static void results_past_the_caches(void **state)
+{
+    (void)state;
+    enum { LENGTH = (1 << 17) + 80, ALIGNED = 16 };
+    static _Alignas(64) float x[LENGTH], dy[LENGTH], near[2][LENGTH + 2 * ALIGNED], past[2][LENGTH + 2 * ALIGNED];
+    int64_t shape[] = {LENGTH}, rows[] = {LENGTH / 1000, 970}, strides[] = {1000, 1};
+    for (int i = 0; i < LENGTH; i++) {
+        x[i] = (float)(i % 4001 - 2000) / (i > LENGTH / 2 ? 8.0f : 128.0f);
+        dy[i] = (float)(i * 11 % 32 - 15) * 0.25f;
+    }
+    for (int way = 0; way < 7; way++)
+        FOR_EACH_VARIANT(variant)
+        {
+            test_use_variant(*variant);
+            for (int is_past = 0; is_past < 2; is_past++) {
+                float(*to)[LENGTH + 2 * ALIGNED] = is_past ? past : near;
+                test_cache_bytes = is_past ? 0 : INT64_MAX;
+                memset(to, 0x5a, sizeof near);
+                if (way == 4)
+                    memcpy(to[0] + ALIGNED, x, sizeof x);
+                int offset = way == 3 ? ALIGNED + 1 : ALIGNED;
+                DLTensor tx = tensor_of(x, FLOAT32, 1, shape, NULL), tdy = tensor_of(dy, FLOAT32, 1, shape, NULL),
+                         ty = tensor_of(to[0] + offset, FLOAT32, 1, shape, NULL),
+                         tz = tensor_of(to[1] + offset, FLOAT32, 1, shape, NULL),
+                         in_rows = tensor_of(x, FLOAT32, 2, rows, strides),
+                         to_rows = tensor_of(to[0] + offset, FLOAT32, 2, rows, strides);
+                fuseline_status status =
+                    way == 0   ? fuseline_gelu_forward(&tx, NULL, &ty)
+                    : way == 1 ? fuseline_swish_backward(&tdy, &tx, 1, NULL, &ty)
+                    : way == 2 ? fuseline_swiglu_backward(&tdy, &tx, &tdy, NULL, FUSELINE_HALVES, 1, INFINITY, 0, NULL, &ty, &tz)
+                    : way == 3 ? fuseline_swish_forward(&tx, 1, NULL, &ty)
+                    : way == 4 ? fuseline_swish_forward(&ty, 1, NULL, &ty)
+                    : way == 5 ? fuseline_swish_forward(&in_rows, 1, NULL, &to_rows)
+                               : fuseline_copy_3_2(&tx, &tdy, &tx, NULL, &ty, &tz);
+                assert_int_equal(status, FUSELINE_OK);
+            }
+            test_cache_bytes = INT64_MAX;
+            assert_memory_equal(near, past, sizeof near);
+        }
+}
+
 /* Large enough for threads, and no multiple of anything. In place for the backward. */
 static void large_tensors(void **state)
 {
@@ -720,6 +762,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_and_alignments),
         cmocka_unit_test(far_numbers_among_near_ones),
+        cmocka_unit_test(results_past_the_caches),
         cmocka_unit_test(large_tensors),
         cmocka_unit_test(accuracy_of_forward),
         cmocka_unit_test(accuracy_of_backward),

@@ -9,6 +9,7 @@
 
 #include "../formulas/host.h"
 #include "convert.h"
+#include "stream.h"
 #include "variant.h"
 
 #define FL_PRECISION 32
@@ -41,7 +42,8 @@
 #define FL_PLAIN_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)
 #define FL_PLAIN_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
 
-typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters);
+/* With `streamed` outputs are written past the caches; they begin with a line then. In double the loops take longer than the memory. */
+typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed);
 typedef void block_64(const double *const *in, double *const *out, int count, const void *parameters);
 
 /* True if no |x| is beyond a bound. nan is, if only as a number of bits. */
@@ -72,41 +74,91 @@ static inline int all_near_64(const double *x, int count, double bound)
 }
 
 /*
+ * A loop in float, past the caches: a few lines are computed together, and then sent off. What is left over is done in the ordinary way.
+ */
+#define FL_TOGETHER 64
+#define FL_STREAM_LOOP(inputs, outputs, loop)                                                                                    \
+    const float *const *whole_in = in;                                                                                           \
+    float *const *whole_out = out;                                                                                               \
+    int whole = count, first = 0;                                                                                                \
+    for (; first + FL_TOGETHER <= whole; first += FL_TOGETHER) {                                                                 \
+        _Alignas(64) float together[outputs][FL_TOGETHER];                                                                       \
+        const float *in[inputs];                                                                                                 \
+        float *out[outputs];                                                                                                     \
+        const int count = FL_TOGETHER;                                                                                           \
+        for (int k = 0; k < inputs; k++)                                                                                         \
+            in[k] = whole_in[k] + first;                                                                                         \
+        for (int k = 0; k < outputs; k++)                                                                                        \
+            out[k] = together[k];                                                                                                \
+        loop for (int k = 0; k < outputs; k++) for (int line = 0; line < FL_TOGETHER; line += FL_LINE / 4)                       \
+            fl_stream_line((char *)(whole_out[k] + first + line), (const char *)(together[k] + line));                           \
+    }                                                                                                                            \
+    const float *left_in[inputs];                                                                                                \
+    float *left_out[outputs];                                                                                                    \
+    for (int k = 0; k < inputs; k++)                                                                                             \
+        left_in[k] = whole_in[k] + first;                                                                                        \
+    for (int k = 0; k < outputs; k++)                                                                                            \
+        left_out[k] = whole_out[k] + first;                                                                                      \
+    in = left_in, out = left_out, count = whole - first;                                                                         \
+    loop
+
+/*
  * An operator's loop over a block. Most blocks hold nothing but numbers that an activation need not clamp: for those the loop is there
  * without. x: which input the activation's argument is.
  */
-#define FL_BLOCK_FUNCTION(name, real, precision, family, loop, x)                                                                \
-    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
+#define FL_FLOAT_FUNCTION(name, family, inputs, outputs, loop, x)                                                                \
+    static void name##_block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed)      \
     {                                                                                                                            \
-        const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters;        \
-        if (all_near_##precision(in[x], count, family##_near_##precision(&local))) {                                             \
-            const struct family##_parameters_##precision unclamped = family##_unclamped_##precision(&local), *p = &unclamped;    \
-            loop(name##_##precision)                                                                                             \
-        } else if (family##_clamps_##precision(&local)) {                                                                        \
-            const struct family##_parameters_##precision *p = &local;                                                            \
-            loop(name##_##precision)                                                                                             \
+        const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters;                          \
+        if (all_near_32(in[x], count, family##_near_32(&local))) {                                                               \
+            const struct family##_parameters_32 unclamped = family##_unclamped_32(&local), *p = &unclamped;                      \
+            if (streamed) {                                                                                                      \
+                FL_STREAM_LOOP(inputs, outputs, loop(name##_32))                                                                 \
+            } else {                                                                                                             \
+                loop(name##_32)                                                                                                  \
+            }                                                                                                                    \
+        } else if (family##_clamps_32(&local)) {                                                                                 \
+            const struct family##_parameters_32 *p = &local;                                                                     \
+            if (streamed) {                                                                                                      \
+                FL_STREAM_LOOP(inputs, outputs, loop(name##_32))                                                                 \
+            } else {                                                                                                             \
+                loop(name##_32)                                                                                                  \
+            }                                                                                                                    \
         }                                                                                                                        \
     }
-/* Where there is no such input. */
-#define FL_CLAMPED_FUNCTION(name, real, precision, family, loop)                                                                 \
-    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
+#define FL_DOUBLE_FUNCTION(name, family, loop, x)                                                                                \
+    static void name##_block_64(const double *const *in, double *const *out, int count, const void *parameters)                  \
+    {                                                                                                                            \
+        const struct family##_parameters_64 local = *(const struct family##_parameters_64 *)parameters;                          \
+        if (all_near_64(in[x], count, family##_near_64(&local))) {                                                               \
+            const struct family##_parameters_64 unclamped = family##_unclamped_64(&local), *p = &unclamped;                      \
+            loop(name##_64)                                                                                                      \
+        } else if (family##_clamps_64(&local)) {                                                                                 \
+            const struct family##_parameters_64 *p = &local;                                                                     \
+            loop(name##_64)                                                                                                      \
+        }                                                                                                                        \
+    }
+/* Where there is no such input: in the ordinary way alone, since it is rarer. */
+#define FL_CLAMPED_FUNCTION(name, real, precision, family, loop, ...)                                                            \
+    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters __VA_ARGS__) \
     {                                                                                                                            \
         const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters,        \
                                                      *p = &local;                                                                \
         if (family##_clamps_##precision(p))                                                                                      \
             loop(name##_##precision)                                                                                             \
     }
+#define FL_CLAMPED_FUNCTIONS(name, family, loop)                                                                                 \
+    FL_CLAMPED_FUNCTION(name, float, 32, family, loop, , int streamed __attribute__((unused)))                                   \
+    FL_CLAMPED_FUNCTION(name, double, 64, family, loop)
 #define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
-    FL_BLOCK_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                                     \
-    FL_BLOCK_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
+    FL_FLOAT_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                               \
+    FL_DOUBLE_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
 #define FL_PAIRED_OPERATOR(kernel, family, inputs, outputs, roles)                                                               \
-    FL_CLAMPED_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                 \
-    FL_CLAMPED_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)
+    FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
-    FL_CLAMPED_FUNCTION(kernel, float, 32, family, FL_LOOP_##inputs##_##outputs)                                                 \
-    FL_CLAMPED_FUNCTION(kernel, double, 64, family, FL_LOOP_##inputs##_##outputs)                                                \
-    FL_BLOCK_FUNCTION(kernel##_plain, float, 32, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                            \
-    FL_BLOCK_FUNCTION(kernel##_plain, double, 64, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
+    FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)                                                           \
+    FL_FLOAT_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                \
+    FL_DOUBLE_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
 #include "../operators.def"
 
 /* By operator; and, where there is one, its plain form. */
@@ -178,7 +230,7 @@ static void prefetch(const char *from, int bytes)
     {                                                                                                                            \
         _Alignas(64) real buffers[FL_OPERANDS_MOST][FL_BLOCK];                                                                   \
         real *arrays[FL_OPERANDS_MOST];                                                                                          \
-        int operands = op->inputs + op->outputs;                                                                                 \
+        int operands = op->inputs + op->outputs, streamed = span->streamed;                                                      \
                                                                                                                                  \
         for (int k = 0; k < op->inputs; k++)                                                                                     \
             if (span->steps[k] == 0 && !(span->plain && span->data[k] == NULL)) {                                                \
@@ -205,7 +257,8 @@ static void prefetch(const char *from, int bytes)
                     load_##precision(dtype, data, step, buffers[k], count);                                                      \
                 }                                                                                                                \
             }                                                                                                                    \
-            blocks_##precision[op->index][span->plain]((const real *const *)arrays, arrays + op->inputs, count, parameters);     \
+            FL_COMPUTE_##precision(blocks_##precision[op->index][span->plain], (const real *const *)arrays, arrays + op->inputs, \
+                                   count, parameters);                                                                           \
             for (int k = op->inputs; k < operands; k++)                                                                          \
                 if (arrays[k] == buffers[k]) {                                                                                   \
                     enum fl_dtype dtype = fl_operand_type(op, types, k);                                                         \
@@ -213,8 +266,12 @@ static void prefetch(const char *from, int bytes)
                                       span->steps[k], count);                                                                    \
                 }                                                                                                                \
         }                                                                                                                        \
+        if (streamed)                                                                                                            \
+            fl_stream_end();                                                                                                     \
     }
 
+#define FL_COMPUTE_32(block, in, out, count, parameters) block(in, out, count, parameters, streamed)
+#define FL_COMPUTE_64(block, in, out, count, parameters) block(in, out, count, parameters)
 FL_RUN(32, float)
 FL_RUN(64, double)
 
