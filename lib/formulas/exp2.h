@@ -539,7 +539,14 @@ FL_INLINE fl_real fl_name(fl_keep_nan)(fl_real x, fl_real y)
  */
 FL_INLINE fl_logistic fl_name(fl_lower_logistic)(fl_real t, fl_real error, fl_real exponent_most)
 {
-    return fl_name(fl_logistic_at)(fl_name(fl_exponent_of)(t < 0 ? -t : t, t < 0 ? -error : error), exponent_most);
+    fl_logistic l = fl_name(fl_logistic_at)(fl_name(fl_exponent_of)(t < 0 ? -t : t, t < 0 ? -error : error), exponent_most);
+#if FL_PRECISION != 16
+    fl_real whole = l.s + l.error; /* second derivatives are made of s alone, many times */
+    l.error -= whole - l.s;
+    l.s = whole;
+    l.rest = 1 - whole;
+#endif
+    return l;
 }
 
 /* a(x); t as above, of the clamped x. */

@@ -51,7 +51,8 @@ FL_INLINE fl_real fl_name(swish_curvature)(fl_real x, fl_real *value, fl_real *s
             size = z < 0 ? -z : z;
     fl_real error, t = fl_name(fl_rate_times)(within, &p->rate, &error);
     fl_logistic l = fl_name(fl_lower_logistic)(t, error, p->rate.exponent_most);
-    fl_real curvature = p->beta * (l.s * l.rest * fl_name(fl_fma)(-size, l.rest - l.s, (fl_real)2));
+    fl_real curvature = fl_name(fl_fma)(-size, fl_name(fl_fma)((fl_real)-2, l.s, (fl_real)1), (fl_real)2);
+    curvature *= p->beta * fl_name(fl_fma)(-l.s, l.s, l.s);
     *value = fl_name(fl_mirrored_value)(x, within, t, &l);
     *slope = fl_name(fl_keep_nan)(x, fl_name(fl_mirrored_slope)(size, t, &l));
     return fl_name(fl_keep_nan)(x, curvature * l.scale);
