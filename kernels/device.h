@@ -211,13 +211,31 @@ FL_INLINE float fl_divide_32(float a, float b)
     float excess = __builtin_fmaf(b, quotient, -a); /* so, and not the remainder, since then -0 / b stays -0 */
     return __builtin_fmaf(-__builtin_fmaxf(excess, -3.402823466e+38f), r, quotient); /* inf - inf is nan: any number will do */
 }
-FL_INLINE double fl_divide_64(double a, double b)
+FL_INLINE float fl_divide_finite_32(float a, float b)
+{
+    float r = fl_device_reciprocal(b);
+    float quotient = a * r;
+    return __builtin_fmaf(-__builtin_fmaf(b, quotient, -a), r, quotient);
+}
+
+/* In double the approximation has some 20 digits, and two steps of Newton's make all of them. */
+FL_INLINE double fl_reciprocal_64(double b)
 {
     double r = fl_device_reciprocal_64(b);
     r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
-    r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
+    return __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
+}
+FL_INLINE double fl_divide_64(double a, double b)
+{
+    double r = fl_reciprocal_64(b);
     double quotient = a * r, excess = __builtin_fma(b, quotient, -a);
-    return __builtin_fma(excess == excess ? -excess : 0.0, r, quotient); /* inf - inf is nan */
+    return __builtin_fma(excess == excess ? -excess : 0.0, r, quotient);
+}
+FL_INLINE double fl_divide_finite_64(double a, double b)
+{
+    double r = fl_reciprocal_64(b);
+    double quotient = a * r;
+    return __builtin_fma(-__builtin_fma(b, quotient, -a), r, quotient);
 }
 
 /* 16 bytes in one access; the address is a multiple of 16. */

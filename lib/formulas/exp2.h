@@ -302,18 +302,18 @@ FL_INLINE fl_real fl_name(fl_two_sum)(fl_real a, fl_real b, fl_real *error)
     return sum;
 }
 
-/* 2^(t + error) for t <= 0, down to twice the exponent's range, as (result + result_error) * shrink. */
-FL_INLINE fl_real fl_name(fl_exp2_below)(fl_real t, fl_real error, fl_real exponent_most, fl_real *result_error, fl_real *shrink)
+/* 2^t for t <= 0, down to twice the exponent's range, as (result + result_error) * shrink. */
+FL_INLINE fl_real fl_name(fl_exp2_below)(fl_exponent e, fl_real exponent_most, fl_real *result_error, fl_real *shrink)
 {
 #if FL_HAS_FMA
-    fl_real shifted = t + fl_name(FL_SHIFT), f = (t - (shifted - fl_name(FL_SHIFT))) + error;
-    fl_real kept = fl_name(fl_greatest)(fl_name(FL_SHIFT) - exponent_most, shifted);
+    fl_real kept = fl_name(fl_greatest)(fl_name(FL_SHIFT) - exponent_most, e.shifted);
     fl_real power = fl_name(fl_from_bits)(fl_name(fl_bits)(kept) << fl_name(FL_BELOW));
-    fl_real slope = fl_name(fl_exp2_slope)(f), factor = f * power, result = fl_name(fl_fma)(factor, slope, power);
-    *shrink = fl_name(fl_from_bits)((fl_name(fl_bits)(shifted) - fl_name(fl_bits)(kept) + fl_name(FL_BIAS)) << fl_name(FL_BELOW));
+    fl_real slope = fl_name(fl_exp2_slope)(e.f), factor = e.f * power, result = fl_name(fl_fma)(factor, slope, power);
+    *shrink =
+        fl_name(fl_from_bits)((fl_name(fl_bits)(e.shifted) - fl_name(fl_bits)(kept) + fl_name(FL_BIAS)) << fl_name(FL_BELOW));
     *result_error = fl_name(fl_fma)(factor, slope, power - result);
 #else
-    fl_real n = (t + FL_MAGIC) - FL_MAGIC, f = (t - n) + error, tail = f * fl_name(fl_exp2_tail)(f);
+    fl_real n = (e.t + FL_MAGIC) - FL_MAGIC, f = (e.t - n) + e.error, tail = f * fl_name(fl_exp2_tail)(f);
     fl_real kept = n < -exponent_most ? -exponent_most : n, power = fl_name(fl_power)(kept);
     *shrink = fl_name(fl_power)(n - kept);
     f *= power;

@@ -3,7 +3,7 @@
  *
  * With t = |x| and Q the distribution's upper tail, gelu(x) = max(x, 0) - t * Q(t), and Q(t) = exp(-t^2 / 2) * R(t), where R is Mills' ratio
  * (over sqrt(2 pi)): smooth, so that nothing cancels and nothing underflows before the result does. 0.5 * (1 + erf(x / sqrt 2)) would lose
- * every digit by x = -6 in float. t * R(t) is computed as w * h(w - 1), w = 2 t / (t + k), which maps all t to a finite range; in this form
+ * every digit by x = -6 in float. t * R(t) is computed as w * h(2 w - 1), w = t / (t + k), which maps all t to a finite range; in this form
  * the rounding of w costs no more than itself.
  *
  * Hendrycks, Gimpel: Gaussian Error Linear Units, 2016 (arXiv 1606.08415).
@@ -84,24 +84,24 @@ FL_INLINE fl_real fl_name(fl_last_step)(fl_real a, fl_real b, fl_real c, fl_real
     return sum;
 }
 
-/* (t + k) / 2 * Q(t) * exp(t^2 / 2) as a polynomial in v = 2 t / (t + k) - 1, minimax in the relative error, for t <= t_most. */
+/* (t + k) * Q(t) * exp(t^2 / 2) as a polynomial in v = 2 t / (t + k) - 1, minimax in the relative error, for t <= t_most. */
 #if FL_PRECISION == 32
 #define FL_MILLS_K      4
 #define FL_MILLS_T_MOST 14.5f
 /* 2^-29.7 */
 FL_INLINE float fl_mills_32(float v, float *error)
 {
-    float h = -2.315919747e-5f;
-    h = fl_fma_32(h, v, -0.0001110284729f);
-    h = fl_fma_32(h, v, 8.547022922e-5f);
-    h = fl_fma_32(h, v, 0.0008185437096f);
-    h = fl_fma_32(h, v, -0.001745648522f);
-    h = fl_fma_32(h, v, -0.003771452798f);
-    h = fl_fma_32(h, v, 0.0301990741f);
-    h = fl_fma_32(h, v, -0.09326077724f);
-    h = fl_fma_32(h, v, 0.1935686593f);
-    h = fl_fma_32(h, v, -0.3039483249f);
-    return fl_last_step_32(h, v, 0.3776425656f, error);
+    float h = -4.6318393e-5f;
+    h = fl_fma_32(h, v, -2.2205694e-4f);
+    h = fl_fma_32(h, v, 1.7094046e-4f);
+    h = fl_fma_32(h, v, 1.6370874e-3f);
+    h = fl_fma_32(h, v, -3.4912971e-3f);
+    h = fl_fma_32(h, v, -7.5429054e-3f);
+    h = fl_fma_32(h, v, 6.0398147e-2f);
+    h = fl_fma_32(h, v, -1.8652156e-1f);
+    h = fl_fma_32(h, v, 3.8713732e-1f);
+    h = fl_fma_32(h, v, -6.078966e-1f);
+    return fl_last_step_32(h, v, 7.5528514e-1f, error);
 }
 #else
 #define FL_MILLS_K      5
@@ -109,29 +109,29 @@ FL_INLINE float fl_mills_32(float v, float *error)
 /* 2^-57.2 */
 FL_INLINE double fl_mills_64(double v, double *error)
 {
-    double h = -1.51450549216637454e-10;
-    h = fl_fma_64(h, v, 7.1597917314930832e-10);
-    h = fl_fma_64(h, v, 3.97108996524130045e-9);
-    h = fl_fma_64(h, v, -4.14737777688899133e-9);
-    h = fl_fma_64(h, v, -3.30057547183656206e-8);
-    h = fl_fma_64(h, v, 2.04402097775584861e-8);
-    h = fl_fma_64(h, v, 2.16442037905296411e-7);
-    h = fl_fma_64(h, v, -1.67768574285556152e-7);
-    h = fl_fma_64(h, v, -1.38447623084829218e-6);
-    h = fl_fma_64(h, v, 1.9901923430208475e-6);
-    h = fl_fma_64(h, v, 8.34052060837149164e-6);
-    h = fl_fma_64(h, v, -0.0000248813274535973086);
-    h = fl_fma_64(h, v, -0.0000296878373957653869);
-    h = fl_fma_64(h, v, 0.00027244951669517391);
-    h = fl_fma_64(h, v, -0.00039893470400487104);
-    h = fl_fma_64(h, v, -0.00149668838335283365);
-    h = fl_fma_64(h, v, 0.0103975334004188311);
-    h = fl_fma_64(h, v, -0.0345593193532849981);
-    h = fl_fma_64(h, v, 0.0825101830851687101);
-    h = fl_fma_64(h, v, -0.156766578335648098);
-    h = fl_fma_64(h, v, 0.247652807984988649);
-    h = fl_fma_64(h, v, -0.332691251445028391);
-    return fl_last_step_64(h, v, 0.384596524875031478, error);
+    double h = -3.029010984332749e-10;
+    h = fl_fma_64(h, v, 1.4319583462986165e-09);
+    h = fl_fma_64(h, v, 7.9421799304826e-09);
+    h = fl_fma_64(h, v, -8.294755553777982e-09);
+    h = fl_fma_64(h, v, -6.601150943673125e-08);
+    h = fl_fma_64(h, v, 4.088041955511697e-08);
+    h = fl_fma_64(h, v, 4.328840758105928e-07);
+    h = fl_fma_64(h, v, -3.355371485711123e-07);
+    h = fl_fma_64(h, v, -2.7689524616965846e-06);
+    h = fl_fma_64(h, v, 3.980384686041695e-06);
+    h = fl_fma_64(h, v, 1.6681041216742982e-05);
+    h = fl_fma_64(h, v, -4.976265490719462e-05);
+    h = fl_fma_64(h, v, -5.937567479153077e-05);
+    h = fl_fma_64(h, v, 0.0005448990333903478);
+    h = fl_fma_64(h, v, -0.0007978694080097421);
+    h = fl_fma_64(h, v, -0.002993376766705667);
+    h = fl_fma_64(h, v, 0.02079506680083766);
+    h = fl_fma_64(h, v, -0.06911863870657);
+    h = fl_fma_64(h, v, 0.1650203661703374);
+    h = fl_fma_64(h, v, -0.3135331566712962);
+    h = fl_fma_64(h, v, 0.4953056159699773);
+    h = fl_fma_64(h, v, -0.6653825028900567);
+    return fl_last_step_64(h, v, 0.769193049750063, error);
 }
 #endif
 
@@ -181,15 +181,23 @@ fl_normal
 FL_INLINE fl_normal fl_name(fl_normal_at)(fl_real x, fl_real exponent_most)
 {
     fl_normal r;
-    fl_real square_error, exponent, error;
+    fl_real square_error;
+    fl_exponent exponent;
     r.clamped = fl_name(fl_clamp)(x, -FL_MILLS_T_MOST, FL_MILLS_T_MOST);
-    r.t = r.clamped < 0 ? -r.clamped : r.clamped;
+    r.t = fl_name(fl_least)(x < 0 ? -x : x, FL_MILLS_T_MOST); /* of nan, which x brings into every result, any number */
     r.square = fl_name(fl_two_product)(r.t, r.t, &square_error);
-    exponent = fl_name(fl_two_product)(r.square, FL_HALF_LOG2E_HI, &error);
-    error += fl_name(fl_fma)(r.square, FL_HALF_LOG2E_LO, square_error * FL_HALF_LOG2E_HI);
-    r.power = fl_name(fl_exp2_below)(exponent, error, exponent_most, &r.power_error, &r.shrink);
-    r.share = fl_name(fl_divide)(2 * r.t, r.t + (fl_real)FL_MILLS_K);
-    r.mills = fl_name(fl_mills)(r.share - 1, &r.mills_error);
+#if FL_HAS_FMA
+    exponent.shifted = fl_name(fl_fma)(r.square, FL_HALF_LOG2E_HI, fl_name(FL_SHIFT));
+    exponent.f = fl_name(fl_fma)(r.square, FL_HALF_LOG2E_HI, -(exponent.shifted - fl_name(FL_SHIFT)));
+    exponent.f = fl_name(fl_fma)(r.square, FL_HALF_LOG2E_LO, exponent.f);
+    exponent.f = fl_name(fl_fma)(square_error, FL_HALF_LOG2E_HI, exponent.f);
+#else
+    exponent.t = fl_name(fl_two_product)(r.square, FL_HALF_LOG2E_HI, &exponent.error);
+    exponent.error += fl_name(fl_fma)(r.square, FL_HALF_LOG2E_LO, square_error * FL_HALF_LOG2E_HI);
+#endif
+    r.power = fl_name(fl_exp2_below)(exponent, exponent_most, &r.power_error, &r.shrink);
+    r.share = fl_name(fl_divide_finite)(r.t, r.t + (fl_real)FL_MILLS_K);
+    r.mills = fl_name(fl_mills)(fl_name(fl_fma)((fl_real)2, r.share, (fl_real)-1), &r.mills_error);
     return r;
 }
 
@@ -197,20 +205,23 @@ FL_INLINE fl_normal fl_name(fl_normal_at)(fl_real x, fl_real exponent_most)
 FL_INLINE fl_real fl_name(gelu_value)(fl_real x, const fl_parameters(gelu) * p)
 {
     fl_normal n = fl_name(fl_normal_at)(x, p->exponent_most);
-    fl_real ratio_error, error, ratio = fl_name(fl_two_product)(n.share, n.mills, &ratio_error), y;
-    fl_real moment = fl_name(fl_two_product)(n.power, ratio, &error);
+    fl_real ratio_error, ratio = fl_name(fl_two_product)(n.share, n.mills, &ratio_error), y;
     ratio_error = fl_name(fl_fma)(n.share, n.mills_error, ratio_error);
-    error += fl_name(fl_fma)(n.power, ratio_error, n.power_error * ratio);
-    y = fl_name(fl_fma)(-(moment + error), n.shrink, x * (fl_real)(x > 0 ? 1 : 0));
-    fl_real center = fl_name(fl_fma)(n.square, fl_name(fl_normal_center)(n.square), x * (fl_real)0.5);
-    y = n.t < (fl_real)0.5 ? center : y;
-    return x == 0 ? x : y; /* a negative zero stays one */
+#if FL_HAS_FMA
+    fl_real moment = fl_name(fl_fma)(n.power, ratio, fl_name(fl_fma)(n.power, ratio_error, n.power_error * ratio));
+#else
+    fl_real error, product = fl_name(fl_two_product)(n.power, ratio, &error);
+    fl_real moment = product + (error + (n.power * ratio_error + n.power_error * ratio));
+#endif
+    y = fl_name(fl_fma)(-moment, n.shrink, x * (fl_real)(x > 0 ? 1 : 0));
+    fl_real center = x * fl_name(fl_fma)(x, fl_name(fl_normal_center)(n.square), (fl_real)0.5);
+    return n.t < (fl_real)0.5 ? center : y;
 }
 
 FL_INLINE fl_real fl_name(fl_gelu_slope_of)(const fl_normal *n, fl_real x, fl_real *value)
 {
     fl_real power = n->power * n->shrink;
-    fl_real tail = power * fl_name(fl_divide)(2 * n->mills, n->t + (fl_real)FL_MILLS_K);
+    fl_real tail = power * fl_name(fl_divide_finite)(n->mills, n->t + (fl_real)FL_MILLS_K);
     fl_real distribution = x < 0 ? tail : 1 - tail;
     fl_real center = fl_name(fl_fma)(n->clamped, fl_name(fl_normal_center)(n->square), (fl_real)0.5);
     distribution = n->t < (fl_real)0.5 ? center : distribution;
@@ -229,7 +240,7 @@ FL_INLINE fl_real fl_name(gelu_curvature)(fl_real x, fl_real *value, fl_real *sl
     fl_normal n = fl_name(fl_normal_at)(x, p->exponent_most);
     fl_real density = (n.power + n.power_error) * n.shrink * (fl_real)0.39894228040143268;
     *slope = fl_name(fl_gelu_slope_of)(&n, x, value);
-    return fl_name(fl_fma)(-n.square, density, 2 * density);
+    return fl_name(fl_fma)(-n.clamped * n.clamped, density, 2 * density);
 }
 
 #undef FL_MILLS_K

@@ -7,4 +7,8 @@
 #define fl_divide_32(a, b) ((a) / (b))
 #define fl_divide_64(a, b) ((a) / (b))
 
+/* Where a is finite. */
+#define fl_divide_finite_32(a, b) ((a) / (b))
+#define fl_divide_finite_64(a, b) ((a) / (b))
+
 #endif
