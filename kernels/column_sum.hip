@@ -10,15 +10,21 @@ struct column_sum_operator {
     };
 };
 
-/* A sum that keeps what its additions lose (Knuth's two-sum, which needs no comparison). */
+/* a + b, and what its rounding lost (Knuth's two-sum, which needs no comparison): inf or nan where something on the way is not finite. */
+FL_INLINE fl_real fl_sum_of(fl_real a, fl_real b, fl_real &lost)
+{
+    fl_real sum = a + b, part = sum - a;
+    lost += (a - (sum - part)) + (b - part);
+    return sum;
+}
+
+/* A sum that keeps what its additions lose. */
 struct fl_compensated {
-    fl_real sum, lost; /* lost is nan where the sum has been infinite */
+    fl_real sum, lost;
 
     FL_METHOD void add(fl_real x)
     {
-        fl_real total = sum + x, part = total - sum;
-        lost += (sum - (total - part)) + (x - part);
-        sum = total;
+        sum = fl_sum_of(sum, x, lost);
     }
 
     /*
@@ -28,7 +34,7 @@ struct fl_compensated {
      */
     FL_METHOD fl_real whole() const
     {
-        if (!(sum - sum == 0)) /* inf or nan, which has lost nothing */
+        if (!(lost - lost == 0)) /* as with inf, nan, and, of finite sums, those of numbers near the end of the range */
             return sum;
         fl_real nearest = sum + lost;
 #if FL_PRECISION == 16
@@ -45,28 +51,19 @@ struct fl_compensated {
 
 #define FL_AHEAD 16 /* rows that are on their way at once */
 
-/*
- * Adds the elements of several rows. Those of 16-bit types are added up in float first: that loses at most 2^-22 of their sizes, which
- * is nothing beside half a unit of the result, and comes to a tenth of the instructions.
- */
+/* Adds the elements of several rows: by twos, fours ..., whose sums need not wait for each other, with what each of these loses. */
 FL_INLINE void fl_add_rows(fl_compensated &sum, const fl_operand *element)
 {
     fl_real x[FL_AHEAD];
 #pragma GCC unroll 16
     for (int k = 0; k < FL_AHEAD; k++)
         x[k] = fl_from_memory(element[k]);
-#if FL_PRECISION == 16
 #pragma GCC unroll 8
     for (int half = FL_AHEAD / 2; half > 0; half /= 2)
 #pragma GCC unroll 16
         for (int k = 0; k < half; k++)
-            x[k] += x[k + half];
+            x[k] = fl_sum_of(x[k], x[k + half], sum.lost);
     sum.add(x[0]);
-#else
-#pragma GCC unroll 16
-    for (int k = 0; k < FL_AHEAD; k++)
-        sum.add(x[k]);
-#endif
 }
 
 FL_INLINE void fl_column_sum(const fl_arguments &arguments)

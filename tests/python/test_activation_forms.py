@@ -593,6 +593,49 @@ def test_column_sum_is_rounded_once(device, dtype, column, right):
     assert fuseline.column_sum(x).item() == right
 
 
+@everywhere
+@pytest.mark.parametrize("rows", [3, 100, 128, 1000])
+@pytest.mark.parametrize(
+    ("dtype", "column", "right"),
+    [
+        (torch.float16, [1, 2**-11, 2**-24], 1 + 2**-10),
+        (torch.bfloat16, [1, 2**-8, 2**-40], 1 + 2**-7),
+        (torch.float16, [32768, 2**-10, -32768], 2**-10),
+        (torch.bfloat16, [2**30, 2**-10, -(2**30)], 2**-10),
+        (torch.float32, [2**60, 1, -(2**60)], 1),
+        (torch.float64, [2**120, 1, -(2**120)], 1),
+    ],
+)
+def test_column_sum_is_rounded_once_in_columns_of_any_length(device, rows, dtype, column, right):
+    """However rows are gathered before they are added up: what is lost on the way comes back."""
+    x = torch.zeros(rows, 1, dtype=dtype)
+    for row, value in zip((0, 64, 16) if rows > 64 else (0, 1, 2), column):
+        x[row] = value
+    assert fuseline.column_sum(x.to(device)).item() == right
+
+
+@everywhere
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_column_sum_of_centered_columns(device, dtype):
+    """As gradients of biases are: the sum is far smaller than its terms."""
+    x = torch.randn(1 << 15, 20, generator=torch.Generator().manual_seed(0))
+    x = (x - x.mean(0)).to(dtype)
+    total = fuseline.column_sum(x.to(device)).cpu()
+    for column in range(20):
+        right = math.fsum(x[:, column].double().tolist())
+        assert abs(total[column].item() - right) <= 0.51 * abs(right) * torch.finfo(dtype).eps + 2**-25
+
+
+@everywhere
+@pytest.mark.parametrize(("dtype", "unit"), [(torch.float32, 2.0**104), (torch.float64, 2.0**971)])
+@pytest.mark.parametrize("zeros", [0, 7, 200])
+def test_column_sum_near_the_end_of_the_range(device, dtype, unit, zeros):
+    """What an addition loses may not be finite where the sum is."""
+    most = torch.finfo(dtype).max
+    x = torch.tensor([-1.5 * unit, *[0.0] * zeros, most], dtype=dtype, device=device).reshape(-1, 1)
+    assert fuseline.column_sum(x).item() == most - unit  # a tie, to even
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (1000, 7), (30_000, 2), (2000, 600)])
 def test_column_sum_of_numbers_that_cancel(device, shape):
     """float64 against exact sums: as if it were summed in twice the precision."""
