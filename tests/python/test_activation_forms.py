@@ -603,7 +603,7 @@ def test_column_sum_is_rounded_once(device, dtype, column, right):
         (torch.float16, [32768, 2**-10, -32768], 2**-10),
         (torch.bfloat16, [2**30, 2**-10, -(2**30)], 2**-10),
         (torch.float32, [2**60, 1, -(2**60)], 1),
-        (torch.float64, [2**120, 1, -(2**120)], 1),
+        (torch.float64, [2.0**120, 1, -(2.0**120)], 1),
     ],
 )
 def test_column_sum_is_rounded_once_in_columns_of_any_length(device, rows, dtype, column, right):
