@@ -1,6 +1,7 @@
 # The scripts, the examples and the benchmarks outside the package, with their tests, for the tarball.
 EXTRA_DIST += \
 	bench/amd.md \
+	bench/notes.md \
 	bench/call_cost.py \
 	bench/several_gpus.py \
 	examples/ddp.py \
