@@ -358,26 +358,25 @@ static object *result_of(object *const *outputs, int count)
  */
 static object *written(object *out, object *const *outputs, int count)
 {
-    int failed = 0;
+    object *versioned[FUSELINE_PYTHON_OUTPUTS];
+    int number = 0;
     for (int j = 0; j < count; j++) {
         object *tensor = outputs[j];
-        if (tensor == NULL)
-            continue;
-        if (asks(torch.is_inference, &tensor, 1) == 0) { /* else it has no version */
-            object *changed = tuple_of(&tensor, 1), *answer = NULL;
-            if (changed != NULL) {
-                answer = python.call(torch.increment_version, &changed, 1, NULL);
-                python.decrement(changed);
-            }
-            if (answer != NULL)
-                python.decrement(answer);
-            failed |= answer == NULL;
-        } else {
+        if (tensor != NULL && asks(torch.is_inference, &tensor, 1) == 0)
+            versioned[number++] = tensor;
+        else if (tensor != NULL) /* it has no version */
             python.decrement(tensor);
-        }
     }
-    if (failed)
-        return NULL;
+    if (number > 0) {
+        object *changed = tuple_of(versioned, number), *answer = NULL;
+        if (changed != NULL) {
+            answer = python.call(torch.increment_version, &changed, 1, NULL);
+            python.decrement(changed);
+        }
+        if (answer == NULL)
+            return NULL;
+        python.decrement(answer);
+    }
     python.increment(out);
     return out;
 }

@@ -117,6 +117,40 @@ def test_autograd_is_told_what_c_wrote(only_c, device):
         y.sum().backward()
 
 
+@pytest.mark.parametrize("interrupted", [0, 1], ids=["at once", "once it is told"])
+def test_a_failure_to_tell_autograd_reaches_the_caller(monkeypatch, interrupted):
+    """As it was raised, say by Ctrl-C; and a call that succeeds tells of all results at once."""
+    calls = []
+
+    def increment(tensors):
+        calls.append(len(tensors))
+        if interrupted:
+            torch._C._increment_version(tensors)
+        raise KeyboardInterrupt("here")
+
+    x, one, two = torch.ones(4), (torch.empty(4),), (torch.empty(4), torch.empty(4))
+    monkeypatch.setattr("fuseline._torch._version_counter", lambda torch: increment)
+    torch_adapter().serve_by_c(True)
+    try:
+        for call, results in (
+            (lambda: fuseline.swish(x, out=one[0]), one),
+            (lambda: fuseline.swiglu_backward(x, x, x, out=two), two),
+        ):
+            before = references(*results)
+            for _ in range(20):
+                with pytest.raises(KeyboardInterrupt, match="here") as raised:
+                    call()
+                assert raised.value.__cause__ is None and raised.value.__context__ is None
+            assert calls == [len(results)] * 20
+            assert [result._version for result in results] == [20 * interrupted] * len(results)
+            del raised
+            assert references(*results) == before
+            calls.clear()
+    finally:
+        monkeypatch.undo()
+        torch_adapter().serve_by_c(True)
+
+
 class Named(torch.Tensor):
     """A subclass, whose elements are its own."""
 
