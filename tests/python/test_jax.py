@@ -151,6 +151,35 @@ for call in (lambda: fuseline.swish(x), lambda: fuseline.swish_backward(y, z)):
     assert re.fullmatch("dy is on .*:0, but x is on .*:1; accepted: one device", apart)
 
 
+ON_TWO_CPU_DEVICES = """
+import os
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+import jax, jax.numpy as jnp, numpy as np
+import fuseline
+for device in jax.devices():
+    x = jax.device_put(jnp.linspace(-3, 3, 8, dtype="float32"), device)
+    right = np.asarray(jax.nn.silu(x))
+    with jax.default_device(device):
+        uncommitted = jnp.linspace(-3, 3, 8, dtype="float32")
+    for given in x, uncommitted:
+        y = fuseline.swish(given)
+        assert y.devices() == given.devices() == {device}, (y.devices(), device)
+        np.testing.assert_allclose(np.asarray(y), right, rtol=1e-6)
+        np.testing.assert_allclose(np.asarray(given * y), np.asarray(given) * right, rtol=1e-6)
+    for dx in fuseline.swiglu_backward(x, x, x):
+        assert dx.devices() == {device}
+    assert fuseline.column_sum(x.reshape(2, 4)).devices() == {device}
+    # While another function is traced, of arrays that are not.
+    z = jax.jit(lambda v: v + np.asarray(fuseline.swish(x)))(x)
+    np.testing.assert_allclose(np.asarray(z), np.asarray(x) + right, rtol=1e-6)
+"""
+
+
+def test_one_of_several_cpu_devices():
+    """A result is where its input is, so that the two can be used together."""
+    run_python(ON_TWO_CPU_DEVICES, JAX_PLATFORMS="cpu")
+
+
 def test_out_is_refused():
     with pytest.raises(TypeError, match="out: JAX arrays cannot be written to"):
         fuseline.swish(jnp.ones(3), out=jnp.ones(3))

@@ -42,7 +42,8 @@ class JaxAdapter(GenericAdapter):
                     "accepted: one device"
                 )
         if not self._is_on_gpu(lead):
-            return super().compute(kernel, inputs, scalars, results, None, {}, dtype)
+            made = super().compute(kernel, inputs, scalars, results, None, {}, dtype)
+            return [self._placed(array, _device(lead)) for array in made]
         outputs = [self._empty(kernel, inputs, result, dtype) for result in results]
         launch = _Launch(kernel, inputs, scalars, results, outputs)
         return self._jax.block_until_ready([self._import(_Result(launch, output)) for output in outputs])
@@ -87,6 +88,13 @@ class JaxAdapter(GenericAdapter):
 
     def finish(self, result):
         return self._import(result)
+
+    def _placed(self, array, device):
+        """The array there. Host memory is imported as the first CPU device's, of which JAX may have made several."""
+        if _device(array) == device:
+            return array
+        with self._jax.ensure_compile_time_eval():  # the array itself, also while a function around it is traced
+            return self._jax.device_put(array, device)
 
 
 def _device(array):
