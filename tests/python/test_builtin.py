@@ -151,6 +151,25 @@ def test_a_failure_to_tell_autograd_reaches_the_caller(monkeypatch, interrupted)
         torch_adapter().serve_by_c(True)
 
 
+FIRST_CALL = """
+import warnings
+warnings.simplefilter("error")
+import torch, fuseline
+x, y = torch.linspace(-3, 3, 5), torch.empty(5)
+with {surroundings}:
+    fuseline.swish(x, out=y)
+assert torch.allclose(y, torch.nn.functional.silu(x))
+from fuseline import _call
+assert _call._made["torch"].exchange is not None
+"""
+
+
+@pytest.mark.parametrize("surroundings", ['torch.device("meta")', "torch.inference_mode()", "torch.no_grad()"])
+def test_the_first_calls_surroundings_do_not_decide_how_the_others_are_served(surroundings):
+    """What is tried at that call is tried on the CPU, whatever PyTorch's default device: no GPU has to be woken for it."""
+    run_python(FIRST_CALL.format(surroundings=surroundings))
+
+
 class Named(torch.Tensor):
     """A subclass, whose elements are its own."""
 

@@ -347,7 +347,7 @@ def _version_counter(torch):
     """A function of a tuple of tensors that does what _count_change does for one; PyTorch's own where that takes it."""
     try:
         increment = torch._C._increment_version
-        increment((torch.empty(0),))  # of one tensor in older releases
+        increment(())  # older releases take one tensor, and refuse this
         return increment
     except (AttributeError, TypeError, RuntimeError):
         return lambda tensors: [_count_change(torch, tensor) for tensor in tensors]
@@ -381,7 +381,7 @@ def _exchange_problem(torch, adapter, table):
     if not api.dltensor_from_py_object_no_sync or not api.current_work_stream:
         return "it lacks functions"
     read = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_dlpack.DLTensor))
-    sample = torch.arange(60, dtype=torch.float32).reshape(5, 12)[1:4, 2:10:2].t()
+    sample = torch.arange(60, dtype=torch.float32, device="cpu").reshape(5, 12)[1:4, 2:10:2].t()
     seen = _dlpack.DLTensor()
     if read(api.dltensor_from_py_object_no_sync)(sample, seen) != 0:
         return "it cannot read a tensor"
@@ -395,7 +395,7 @@ def _exchange_problem(torch, adapter, table):
         if len(kernel.inputs) == len(kernel.outputs) == 1 and kernel.outputs[0].form is SAME
     )
     scalars = (1.0,) * len(kernel.scalars)
-    x = torch.linspace(-3, 3, 16)[3:]
+    x = torch.linspace(-3, 3, 16, device="cpu")[3:]
     results = torch.empty_like(x), torch.empty_like(x)
     if kernel.objects(table, x, *scalars, results[0]) != 0:
         return "a call through it failed"
