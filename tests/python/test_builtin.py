@@ -166,7 +166,7 @@ assert _call._made["torch"].exchange is not None
 
 @pytest.mark.parametrize("surroundings", ['torch.device("meta")', "torch.inference_mode()", "torch.no_grad()"])
 def test_the_first_calls_surroundings_do_not_decide_how_the_others_are_served(surroundings):
-    """What is tried at that call is tried on the CPU, whatever PyTorch's default device: no GPU has to be woken for it."""
+    """What is tried at that call is tried on the CPU, whatever the default device: no GPU has to be woken for it."""
     run_python(FIRST_CALL.format(surroundings=surroundings))
 
 
