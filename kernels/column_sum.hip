@@ -49,7 +49,8 @@ struct fl_compensated {
     }
 };
 
-#define FL_AHEAD 16 /* rows that are on their way at once */
+/* Rows that are on their way at once; in double fewer, or registers run out. */
+#define FL_AHEAD (sizeof(fl_operand) == 8 ? 8 : 16)
 
 /* Adds the elements of several rows: by twos, fours ..., whose sums need not wait for each other, with what each of these loses. */
 FL_INLINE void fl_add_rows(fl_compensated &sum, const fl_operand *element)

@@ -218,7 +218,10 @@ FL_INLINE float fl_divide_finite_32(float a, float b)
     return __builtin_fmaf(-__builtin_fmaf(b, quotient, -a), r, quotient);
 }
 
-/* In double the approximation has some 20 digits, and two steps of Newton's make all of them. */
+/*
+ * In double the approximation is right to 20 bits at least (NVIDIA's looks at the upper half of b alone), and two of Newton's steps make
+ * that 40 and all of them; the quotient is corrected as above.
+ */
 FL_INLINE double fl_reciprocal_64(double b)
 {
     double r = fl_device_reciprocal_64(b);

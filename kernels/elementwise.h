@@ -334,89 +334,63 @@ template <class Operator, int length, int parts, bool plain, bool repeats> struc
                 fl_write<fl_operand, length, 1>(arguments, k, place, &values[k]);
         }
     }
+
+    FL_INLINE void take(const fl_arguments &arguments, const typename Operator::parameters &parameters, fl_place place)
+    {
+        fl_element_step step;
+        step.fetch(arguments, place);
+        step.finish(arguments, parameters, place);
+    }
 };
 
-/*
- * The steps first, first + FL_BLOCK_THREADS ... of a thread, `together` of them, which fetch all that they need before the first of them
- * computes: so that more of the memory's time is covered. Those from `count` on are left to `beyond`.
- */
-template <class Step, int together, class Operator, class Count, class Places, class Beyond>
-FL_INLINE void fl_element_steps(const fl_arguments &arguments, const typename Operator::parameters &parameters, Count first,
-                                Count count, Places place_of, Beyond beyond)
-{
-    if (together > 1 && first + (together - 1) * FL_BLOCK_THREADS < count) {
-        Step step[together];
-        fl_place place[together];
-#pragma GCC unroll 8
-        for (int v = 0; v < together; v++) {
-            place[v] = place_of(first + v * FL_BLOCK_THREADS);
-            step[v].fetch(arguments, place[v]);
-        }
-#pragma GCC unroll 8
-        for (int v = 0; v < together; v++)
-            step[v].finish(arguments, parameters, place[v]);
-        return;
-    }
-#pragma GCC unroll 1
-    for (int v = 0; v < together; v++) {
-        Count index = first + v * FL_BLOCK_THREADS;
-        if (index < count) {
-            Step step;
-            fl_place place = place_of(index);
-            step.fetch(arguments, place);
-            step.finish(arguments, parameters, place);
-        } else {
-            beyond(index - count);
-        }
-    }
-}
-
-/* One row in vectors; the elements that fill no vector go to further threads. The grid covers them all. */
+/* One row in vectors, one a thread; the elements that fill no vector go to further threads. The grid covers them all. */
 template <class Operator, bool plain>
 FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters)
 {
-    typedef fl_element_step<Operator, FL_LENGTH, 1, plain, false> vector_step;
-    typedef fl_element_step<Operator, 1, 1, plain, false> tail_step;
-    unsigned first = fl_block_index() * (FL_BLOCK_THREADS * FL_VECTORS) + (unsigned)fl_block_thread();
+    unsigned index = fl_block_index() * FL_BLOCK_THREADS + (unsigned)fl_block_thread();
     unsigned vectors = (unsigned)((unsigned long long)arguments.columns / FL_LENGTH);
-    fl_element_steps<vector_step, FL_VECTORS, Operator>(
-        arguments, parameters, first, vectors, [](unsigned index) -> fl_place { return {0, (long long)index * FL_LENGTH}; },
-        [&](unsigned beyond) {
-            long long tail = (long long)vectors * FL_LENGTH + beyond;
-            if (tail < arguments.columns) {
-                tail_step step;
-                step.fetch(arguments, {0, tail});
-                step.finish(arguments, parameters, {0, tail});
-            }
-        });
+    if (index < vectors) {
+        fl_element_step<Operator, FL_LENGTH, 1, plain, false>::take(arguments, parameters, {0, (long long)index * FL_LENGTH});
+    } else {
+        long long tail = (long long)vectors * FL_LENGTH + (index - vectors);
+        if (tail < arguments.columns)
+            fl_element_step<Operator, 1, 1, plain, false>::take(arguments, parameters, {0, tail});
+    }
 }
 
-/* Rows in packs of `length`, of which the columns are a multiple. */
+/*
+ * Rows in packs of `length`, of which the columns are a multiple. Packs of interleaved pairs go by twos, both of which are fetched before
+ * the first is computed: see lib/gpu/walk.h.
+ */
 template <class Operator, int length, int parts, bool plain>
 FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division division,
                                const typename Operator::parameters &parameters)
 {
     typedef fl_element_step<Operator, length, parts, plain, true> row_step;
-    enum {
-        operands = Operator::inputs + Operator::outputs,
-        together = length == 1           ? 1
-                   : parts == 2 && plain ? FL_VECTORS_PAIRS(operands)
-                                         : FL_VECTORS
-    };
+    enum { together = parts == 2 && plain ? FL_PAIRS_TOGETHER(Operator::inputs + Operator::outputs) : 1 };
     long long width = arguments.columns / length, packs = arguments.rows * width;
-    long long first = (long long)fl_block_index() * (FL_BLOCK_THREADS * together) + fl_block_thread();
-    for (; first < packs; first += (long long)fl_block_count() * (FL_BLOCK_THREADS * together))
-        fl_element_steps<row_step, together, Operator>(
-            arguments, parameters, first, packs,
-            [=](long long index) -> fl_place {
-                long long row;
-                if (division.shift >= 0)
-                    row = (fl_multiply_high((unsigned)index, division.multiplier) + (unsigned long long)index) >> division.shift;
-                else
-                    row = index / width;
-                return {row, (index - row * width) * length};
-            },
-            [](long long) {});
+    auto place_of = [=](long long index) -> fl_place {
+        long long row;
+        if (division.shift >= 0)
+            row = (fl_multiply_high((unsigned)index, division.multiplier) + (unsigned long long)index) >> division.shift;
+        else
+            row = index / width;
+        return {row, (index - row * width) * length};
+    };
+
+    long long index = (long long)fl_block_index() * (FL_BLOCK_THREADS * together) + fl_block_thread();
+    for (; index < packs; index += (long long)fl_block_count() * (FL_BLOCK_THREADS * together)) {
+        if (together == 2 && index + FL_BLOCK_THREADS < packs) {
+            fl_place first = place_of(index), second = place_of(index + FL_BLOCK_THREADS);
+            row_step of_first, of_second;
+            of_first.fetch(arguments, first);
+            of_second.fetch(arguments, second);
+            of_first.finish(arguments, parameters, first);
+            of_second.finish(arguments, parameters, second);
+        } else {
+            row_step::take(arguments, parameters, place_of(index));
+        }
+    }
 }
 
 /* An operator's formula on arrays of its operands, and its plain form. */

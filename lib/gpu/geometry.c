@@ -71,10 +71,9 @@ struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struc
     int operand_size = fl_dtype_size[types.operand], result_size = fl_dtype_size[types.result];
     int length = FL_VECTOR_BYTES / (operand_size < result_size ? operand_size : result_size);
     int is_plain = arguments->plain || op->roles[op->inputs - 1] != 'c'; /* other operators have but one form */
-    long long steps, block_steps = FL_BLOCK_THREADS * FL_VECTORS;
+    long long steps, block_steps = FL_BLOCK_THREADS;
 
     if (op->kind == FL_REDUCTION_KIND) {
-        block_steps = FL_BLOCK_THREADS;
         steps = arguments->columns * FL_REDUCTION_ROWS; /* kernels/column_sum.hip: any rows, in whole strips of columns */
     } else if (arguments->rows == 1 && is_plain && rows_fit_vectors(arguments, op, length) && reads_whole_rows(arguments, op) &&
                arguments->columns / length < (long long)FL_BLOCKS_MOST * FL_BLOCK_THREADS - length) {
@@ -86,11 +85,11 @@ struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struc
         geometry.division = fl_division_by(arguments->columns / length, steps);
     } else if (arguments->columns % length == 0 && rows_fit_pairs(arguments, op, types, length)) {
         geometry.mode = is_plain ? FL_MODE_PAIRS : FL_MODE_PAIRS_FULL;
-        block_steps = FL_BLOCK_THREADS * (is_plain ? FL_VECTORS_PAIRS(op->inputs + op->outputs) : FL_VECTORS);
+        if (is_plain)
+            block_steps *= FL_PAIRS_TOGETHER(op->inputs + op->outputs);
         steps = arguments->rows * (arguments->columns / length);
         geometry.division = fl_division_by(arguments->columns / length, steps);
     } else {
-        block_steps = FL_BLOCK_THREADS;
         steps = arguments->rows * arguments->columns;
         geometry.division = fl_division_by(arguments->columns, steps);
     }
