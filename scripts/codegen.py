@@ -196,6 +196,7 @@ class Block:
         self.narrow = sum(bool(NARROW.match(i.name)) and not is_wide(i) for i in instructions)
         self.division = sum(bool(DIVISION.match(i.name)) for i in instructions)
         self.work = sum(not NO_WORK.match(i.name) for i in instructions)
+        self.turns = any(ELSE.match(i.name) for i in instructions)
 
 
 def blocks_of(instructions):
@@ -222,12 +223,25 @@ def blocks_of(instructions):
     return blocks
 
 
+# How a wave whose threads go either way turns from the first alternative to the second.
+ELSE = re.compile(r"^s_(or|andn2|and_not1)_saveexec_")
+
+
+def alternatives(blocks):
+    """{block before the second of two alternatives: block before the first, which leads there past it}."""
+    skips = {}
+    for k, block in enumerate(blocks):
+        if block.instructions[-1].name == "s_cbranch_execz" and len(block.following) == 2:
+            skips.setdefault(block.following[1], k)
+    return {at: k for at, k in skips.items() if k < at and at in skips.values() and blocks[at].turns}
+
+
 def vector_path(blocks):
-    """The instructions of a wave whose threads all have a whole vector, and whose operands repeat no value.
+    """The instructions of a wave whose threads all have whole vectors, and whose operands repeat no value.
 
     It is the way through the blocks, each at most once, that has most 16-byte accesses and no narrower one; of those
     the one that divides by multiplication, not as for an index beyond 32 bits; of those, as formulas may branch, the
-    longest. None if no way has 16-byte accesses.
+    longest. Of two alternatives it takes one. None if no way has 16-byte accesses.
     """
     # The blocks are walked from the end in an order in which each comes after all that follow it, jumps back left out.
     order, state = [], {}
@@ -245,20 +259,26 @@ def vector_path(blocks):
             state[at] = 2
             order.append(at)
     rank = {at: k for k, at in enumerate(order)}
-    best = {}
+    second = alternatives(blocks)
+    best = {}  # by block, and whether the first of two alternatives was left out before it
     for at in order:
         block = blocks[at]
         if block.narrow:
             continue
-        ahead = [best[other] for other in block.following if other in best and rank[other] < rank[at]]
-        ends = block.instructions[-1].name == "s_endpgm" or any(rank[other] >= rank[at] for other in block.following)
-        if not ahead and not ends:
-            continue
-        wide, division, work, path = max(ahead, default=(0, 0, 0, ()), key=lambda way: way[:3])
-        best[at] = (wide + block.wide, division - block.division, work + block.work, (at, path))
-    if 0 not in best or not best[0][0]:
+        choices = {False: block.following}
+        if at in second:
+            choices = {True: block.following[:1], False: block.following[1:]}
+        for left_out, following in choices.items():
+            keys = [(other, second.get(other) == at) for other in following if rank[other] < rank[at]]
+            ahead = [best[key] for key in keys if key in best]
+            ends = block.instructions[-1].name == "s_endpgm" or any(rank[other] >= rank[at] for other in following)
+            if not ahead and not ends:
+                continue
+            wide, division, work, path = max(ahead, default=(0, 0, 0, ()), key=lambda way: way[:3])
+            best[at, left_out] = wide + block.wide, division - block.division, work + block.work, (at, path)
+    if (0, False) not in best or not best[0, False][0]:
         return None
-    instructions, step = [], best[0][3]
+    instructions, step = [], best[0, False][3]
     while step:
         instructions += blocks[step[0]].instructions
         step = step[1]
@@ -325,6 +345,12 @@ def parse_name(name):
     return kernel, found[0], found[-1], mode
 
 
+def vectors_together(kernel, mode):
+    """How many vectors of each operand a thread has on their way at once: see lib/gpu/walk.h."""
+    has_eight_operands = kernel.endswith("_double_backward")
+    return 2 if mode == "pairs" and not has_eight_operands else 1
+
+
 def rounded(count, elements):
     return round(count / elements, 1)
 
@@ -336,7 +362,7 @@ def row_of(target, name, notes, instructions, compiler=""):
     agprs = int(notes.get(".agpr_count", 0))
     vgprs, sgprs = int(notes[".vgpr_count"]), int(notes[".sgpr_count"])
     path = vector_path(blocks) if mode != "element" else None
-    elements = VECTOR_BYTES // min(DTYPES[operand], DTYPES[result])
+    elements = VECTOR_BYTES // min(DTYPES[operand], DTYPES[result]) * vectors_together(kernel, mode)
     if int(notes[".group_segment_fixed_size"]) > 0:
         elements, path = reduction_loop(blocks)
     counted = path or []

@@ -87,6 +87,62 @@ def test_vector_path_leaves_out_the_tail_and_takes_a_formulas_branches(codegen):
     assert [i.name for i in path] == [line.split()[0] for line in VECTOR_AND_TAIL[:10]]
 
 
+# Threads of a wave that have two vectors left, and those that have one: the two alternatives stand one after the other.
+TWO_VECTORS_OR_ONE = [
+    "s_and_saveexec_b64",  # 0
+    "s_xor_b64",
+    "s_cbranch_execz 7",
+    "global_load_b128",  # 3: one vector of two operands
+    "global_load_b128",
+    "v_exp_f32_e32",
+    "global_store_b128",
+    "s_andn2_saveexec_b64",  # 7
+    "s_cbranch_execz 16",
+    "global_load_b128",  # 9: two of them
+    "global_load_b128",
+    "global_load_b128",
+    "global_load_b128",
+    "v_exp_f32_e32",
+    "v_exp_f32_e32",
+    "global_store_b128",
+    "global_store_b128",  # 16: the last one's
+    "s_endpgm",
+]
+
+
+@pytest.mark.parametrize("turn", ["s_andn2_saveexec_b64", "s_and_not1_saveexec_b32", "s_or_saveexec_b64"])
+def test_vector_path_takes_one_of_two_alternatives(codegen, turn):
+    lines = [turn if "andn2" in line else line for line in TWO_VECTORS_OR_ONE]
+    instructions = codegen.kernels_in_disassembly(disassembly(lines))["kernel"]
+    path = codegen.vector_path(codegen.blocks_of(instructions))
+    taken = [line.split()[0] for line in lines[:3] + lines[7:]]
+    assert [i.name for i in path] == taken
+    # In the other order the first alternative is the one, and the second is left out.
+    swapped = [*lines[:2], "s_cbranch_execz 10", *lines[9:16], turn, "s_cbranch_execz 16", *lines[3:7], *lines[16:]]
+    instructions = codegen.kernels_in_disassembly(disassembly(swapped))["kernel"]
+    path = codegen.vector_path(codegen.blocks_of(instructions))
+    assert [i.name for i in path] == [line.split()[0] for line in swapped[:12] + swapped[16:]]
+
+
+@pytest.mark.parametrize(
+    "name, elements",
+    [
+        ("fl_swiglu_forward_float32_pairs", 8),  # two vectors together: lib/gpu/walk.h
+        ("fl_swiglu_forward_bfloat16_pairs", 16),
+        ("fl_swiglu_backward_float32_float16_pairs", 16),
+        ("fl_swiglu_double_backward_float32_pairs", 4),  # eight operands: one
+        ("fl_swiglu_forward_float32_pairs_full", 4),
+        ("fl_swiglu_forward_float32_rows", 4),
+        ("fl_swiglu_forward_float32_vector", 4),
+    ],
+)
+def test_elements_that_are_divided_by(codegen, name, elements):
+    instructions = codegen.kernels_in_disassembly(disassembly(TWO_VECTORS_OR_ONE))["kernel"]
+    row = codegen.row_of("gfx906", name, {**NOTES, ".wavefront_size": "64"}, instructions)
+    assert (row["wide-loads"], row["wide-stores"]) == (4, 2)
+    assert row["per-element"] == round(13 / elements, 1) and row["transcendental"] == round(2 / elements, 1)
+
+
 def test_no_vector_path(codegen):
     lines = [line.replace("b128", "b64") for line in VECTOR_AND_TAIL]
     instructions = codegen.kernels_in_disassembly(disassembly(lines))["kernel"]
