@@ -133,6 +133,65 @@ static void test_repeated_operand_has_another_mode(void **state)
     assert_int_equal(geometry_of(&arguments, 3, FL_BFLOAT16).mode, FL_MODE_ELEMENT);
 }
 
+/* An operator's operands as gate and up lie interleaved: those that form a pair with a step of 2, the rest beside them. */
+static struct fl_arguments interleaved(const struct fl_operator *op, enum fl_dtype dtype, long long rows, long long columns)
+{
+    struct fl_arguments arguments = strided(op->inputs + op->outputs, rows, columns, columns);
+    for (int k = 0; k < op->inputs + op->outputs; k++) {
+        char role = op->roles[k];
+        if (role == 'b' || role == 'c') {
+            arguments.data[k] = NULL;
+            arguments.column_stride[k] = 0;
+            arguments.row_stride[k] = 0;
+        } else if (role == 'g' || role == 'u') {
+            arguments.column_stride[k] = 2;
+            arguments.row_stride[k] = 2 * columns;
+            if (role == 'u')
+                arguments.data[k] = (char *)arguments.data[k - 1] + fl_dtype_size[dtype];
+        }
+    }
+    arguments.plain = 1;
+    return arguments;
+}
+
+/* Of interleaved pairs a thread takes two vectors together, unless eight operands make too many registers of them. */
+static void test_pairs_go_by_two(void **state)
+{
+    static const struct {
+        int op, together;
+    } cases[] = {{FL_INDEX_swiglu_forward, 2}, {FL_INDEX_swiglu_backward, 2}, {FL_INDEX_swiglu_double_backward, 1}};
+    (void)state;
+    for (int k = 0; k < COUNT(cases); k++)
+        for (enum fl_dtype dtype = 0; dtype < FL_DTYPES; dtype++) {
+            const struct fl_operator *op = &fl_operators[cases[k].op];
+            struct fl_types types = {dtype, dtype};
+            long long length = FL_VECTOR_BYTES / fl_dtype_size[dtype], block = (long long)cases[k].together * FL_BLOCK_THREADS;
+            const struct {
+                long long rows, vectors, blocks;
+            } sizes[] = {{1, 1, 1},     {1, block, 1},     {1, block + 1, 2}, {1, 2 * block, 2},
+                         {block, 1, 1}, {block + 1, 1, 2}, {3, block, 3},     {1ll << 20, 1ll << 20, FL_BLOCKS_MOST}};
+            for (int size = 0; size < COUNT(sizes); size++) {
+                struct fl_arguments arguments = interleaved(op, dtype, sizes[size].rows, sizes[size].vectors * length);
+                struct fl_geometry geometry = fl_geometry(&arguments, op, types);
+                assert_int_equal(geometry.mode, FL_MODE_PAIRS);
+                assert_int_equal(geometry.blocks, sizes[size].blocks);
+                long long steps = sizes[size].rows * sizes[size].vectors;
+                struct fl_division division = fl_division_by(sizes[size].vectors, steps);
+                assert_int_equal(geometry.division.shift, division.shift);
+                assert_int_equal(geometry.division.multiplier, division.multiplier);
+            }
+            /* With clamps, an offset or biases: one vector, whatever the operands. */
+            if (op->roles[op->inputs - 1] != 'c')
+                continue;
+            struct fl_arguments arguments = interleaved(op, dtype, 1, (FL_BLOCK_THREADS + 1) * length);
+            arguments.plain = 0;
+            assert_int_equal(fl_geometry(&arguments, op, types).mode, FL_MODE_PAIRS_FULL);
+            assert_int_equal(fl_geometry(&arguments, op, types).blocks, 2);
+            arguments.columns -= length;
+            assert_int_equal(fl_geometry(&arguments, op, types).blocks, 1);
+        }
+}
+
 /* A repeated value is read as one element, wherever it lies; a repeated row is a row. */
 static void test_broadcast_needs_no_alignment(void **state)
 {
@@ -180,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_mode_follows_alignment),
         cmocka_unit_test(test_broadcast_needs_no_alignment),
         cmocka_unit_test(test_repeated_operand_has_another_mode),
+        cmocka_unit_test(test_pairs_go_by_two),
         cmocka_unit_test(test_division_is_exact),
     };
     return cmocka_run_group_tests_name("geometry of a launch", tests, NULL, NULL);
