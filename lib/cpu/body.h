@@ -105,6 +105,9 @@ static inline int all_near_64(const double *x, int count, double bound)
 /*
  * An operator's loop over a block. Most blocks hold nothing but numbers that an activation need not clamp: for those the loop is there
  * without. x: which input the activation's argument is.
+ *
+ * The other loops are asked "_clamps", which is true of all parameters that get here (see formulas/unary.h): so the compiler knows, and
+ * does not make them of two kinds.
  */
 #define FL_FLOAT_FUNCTION(name, family, inputs, outputs, loop, x)                                                                \
     static void name##_block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed)      \

@@ -7,8 +7,10 @@
  *     <activation>_curvature(x, &value, &slope, p)   a''(x), and both beside it; 0 at an infinite x, but for one without a bound
  *     <activation>_passes(x)             0 where a is constant and nothing of a gradient passes, be it inf or nan: FL_PASSES_EVERYWHERE
  *                                        for an activation that is so nowhere
- *     <activation>_near(p)               the |x| up to which no clamp of its argument changes anything; and
- *     <activation>_unclamped(p)          parameters for such x, with which the clamps are infinite: FL_NEVER_NEAR for one without
+ *     <activation>_near(p)               the |x| up to which no clamp of its argument changes anything,
+ *     <activation>_unclamped(p)          parameters for such x, with which the clamps are infinite, and
+ *     <activation>_clamps(p)             true of the parameters that callers' scalars make, not of those: FL_NEAR, with the bounds of
+ *                                        rate.h; FL_NEVER_NEAR for an activation without clamps
  */
 #ifndef FL_FORMULAS_UNARY_H
 #define FL_FORMULAS_UNARY_H
