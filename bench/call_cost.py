@@ -26,6 +26,7 @@ import sysconfig
 import tempfile
 import time
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch.nn import functional
@@ -197,8 +198,22 @@ def ways_of(extension):
     return {"swish": (1, swish), "swiglu": (2, swiglu)}
 
 
+class Case(NamedTuple):
+    """Ways to do one thing.
+
+    Attributes:
+        calls: {way: call without arguments}.
+        to_the_end: whether a GPU's work is measured too, and not the call alone.
+    """
+
+    operator: str
+    mode: str
+    calls: dict
+    to_the_end: bool = False
+
+
 def cases(operators, device):
-    """Yields (operator, mode, {way: call without arguments})."""
+    """Yields what is measured of single calls."""
     gradient = torch.ones(ELEMENTS, device=device)
     backward = torch.autograd.backward
     for operator, (count, ways) in operators.items():
@@ -214,14 +229,14 @@ def cases(operators, device):
             return run
 
         ways = {name: way for name, way in ways.items() if way is not None}
-        yield operator, "no grad", {name: partial(way, *plain) for name, way in ways.items()}
+        yield Case(operator, "no grad", {name: partial(way, *plain) for name, way in ways.items()})
         ways = {name: way for name, way in ways.items() if name != "capsules"}
-        yield operator, "forward", {name: partial(way, *leaves) for name, way in ways.items()}
-        yield operator, "forward and backward", {name: step(way) for name, way in ways.items()}
+        yield Case(operator, "forward", {name: partial(way, *leaves) for name, way in ways.items()})
+        yield Case(operator, "forward and backward", {name: step(way) for name, way in ways.items()})
 
 
 def step_case():
-    """The last case, as cases() yields them."""
+    """The last case."""
     leaves = [torch.randn(STEP, device="cuda", dtype=torch.bfloat16).requires_grad_() for _ in range(2)]
     gradient = torch.randn(STEP, device="cuda", dtype=torch.bfloat16)
 
@@ -252,7 +267,7 @@ def step_case():
         except Exception as error:  # a compiler is missing, say
             del calls[name]
             print(f"without {name}: {type(error).__name__}", file=sys.stderr)
-    return "swiglu", f"step at {STEP[0]} x {STEP[1]}, bfloat16, to its end", calls
+    return Case("swiglu", f"step at {STEP[0]} x {STEP[1]}, bfloat16, to its end", calls, to_the_end=True)
 
 
 def measure(calls, rounds, count, device, to_the_end=False):
@@ -292,9 +307,8 @@ def main():
             print(f"without the C++ extension: {error}", file=sys.stderr)
     found = []
     measured = [*cases(ways_of(extension), options.device)] + ([step_case()] if options.device == "cuda" else [])
-    for operator, mode, calls in measured:
+    for operator, mode, calls, to_the_end in measured:
         print(f"{operator}, {mode} ...", end="\r", file=sys.stderr, flush=True)
-        to_the_end = mode.startswith("step")
         count = min(options.calls, 500) if to_the_end else options.calls
         times = measure(calls, options.rounds, count, options.device, to_the_end)
         peer = "built-in" if "built-in" in times else "eager"

@@ -34,6 +34,7 @@ from fuseline.bench import _machine
 TARGET = 0.97
 SHAPE = 8192, 14_336
 SMALL = 1 << 12  # elements
+EACH = "calls_per_second"  # the figure that each GPU has
 LIMIT = 120  # seconds to wait for another process
 
 
@@ -52,22 +53,14 @@ class Case(NamedTuple):
     shape: tuple
 
 
-OPERATORS = {
-    "swish": ("swish", 1),
-    "gelu": ("gelu", 1),
-    "swiglu": ("swiglu", 2),
-    "geglu": ("geglu", 2),
-}
+OPERATORS = {"swish": 1, "gelu": 1, "swiglu": 2, "geglu": 2}  # how many tensors the forward takes
 
 
 def cases(names, shape):
     """Every operator of these names, in both directions, in two dtypes."""
     return [
-        Case(
-            name, OPERATORS[name][0] + ("_backward" if direction == "backward" else ""), inputs, direction, dtype, shape
-        )
+        Case(name, name + ("_backward" if direction == "backward" else ""), OPERATORS[name], direction, dtype, shape)
         for name in names
-        for inputs in OPERATORS[name][1:]
         for direction in ("forward", "backward")
         for dtype in ("bfloat16", "float32")
     ]
@@ -240,7 +233,7 @@ def share(alone, at_once, calls):
         "share": by_host,
         "share_by_events": by_events,
         "overlap": overlap(at_once),
-        "calls_per_second": rates(at_once, calls)[0],
+        EACH: rates(at_once, calls)[0],
     }
 
 
@@ -268,10 +261,14 @@ def measure(case, devices, processes, rounds, seconds):
         "calls": calls,
         "alone": [statistics.median(of_gpu) for of_gpu in zip(*rates_alone)],
     }
-    for way, of_rounds in found.items():
-        figures[way] = sorted(of_rounds, key=lambda one: one["share"])[len(of_rounds) // 2]
-        figures[way]["shares"] = [one["share"] for one in of_rounds]
-    return figures
+    return {**figures, **{way: median_of(of_rounds) for way, of_rounds in found.items()}}
+
+
+def median_of(of_rounds):
+    """The median of each figure of several rounds; and the shares of all of them."""
+    figures = {name: statistics.median(one[name] for one in of_rounds) for name in of_rounds[0] if name != EACH}
+    figures[EACH] = [statistics.median(of_gpu) for of_gpu in zip(*(one[EACH] for one in of_rounds))]
+    return {**figures, "shares": [one["share"] for one in of_rounds]}
 
 
 def line(figures):

@@ -62,3 +62,20 @@ def test_share(root, monkeypatch):
         "threads": {"lowest": 0.9, "mean": pytest.approx(0.95), "reached": False},
         "processes": {"lowest": 1.0, "mean": 1.0, "reached": True},
     }
+
+
+def test_median_of_an_even_number_of_rounds(root, monkeypatch):
+    """Lies between the two in the middle."""
+    monkeypatch.syspath_prepend(os.path.join(root, "bench"))
+    import several_gpus
+
+    shares = 0.96, 1.0, 0.9, 0.98
+    rounds = [
+        {"share": share, "share_by_events": 2 * share, "overlap": 1.0, "calls_per_second": [share, 10 * share]}
+        for share in shares
+    ]
+    found = several_gpus.median_of(rounds)
+    assert found["share"] == pytest.approx(0.97) and found["share_by_events"] == pytest.approx(1.94)
+    assert found["calls_per_second"] == pytest.approx([0.97, 9.7]) and found["overlap"] == 1
+    assert found["shares"] == list(shares)
+    assert several_gpus.median_of(rounds[:3])["share"] == 0.96
