@@ -204,6 +204,26 @@ def test_limits(codegen, tmp_path, notes, lines, complaint):
     assert len(codegen.violations([other], [])) == 2  # columns that need a limit
 
 
+@pytest.mark.parametrize(
+    "more, complaint",
+    [
+        ({}, None),
+        ({9: "v_mul_f32_e32", 10: "v_mul_f32_e32"}, "wide-loads is 2, limit >= 4"),  # one vector at a time
+        ({13: "\n".join(["v_mul_f32_e32"] * 500)}, "per-element is 64.0, limit <= 56"),
+    ],
+)
+def test_the_kernels_limits_for_pairs(codegen, more, complaint):
+    limits = codegen.read_limits(os.path.join(os.path.dirname(__file__), "..", "..", "kernels", "codegen-limits.txt"))
+    code = "\n".join(more.get(k, line) for k, line in enumerate(TWO_VECTORS_OR_ONE)).splitlines()
+    grown = len(code) - len(TWO_VECTORS_OR_ONE)
+    code = [line.replace(" 16", f" {16 + grown}") for line in code]
+    instructions = codegen.kernels_in_disassembly(disassembly(code))["kernel"]
+    notes = {**NOTES, ".wavefront_size": "64"}
+    row = codegen.row_of("gfx906", "fl_swiglu_forward_float32_pairs", notes, instructions, "19")
+    wrong = codegen.violations([row], limits)
+    assert wrong == ([] if complaint is None else [f"gfx906 fl_swiglu_forward_float32_pairs: {complaint}"])
+
+
 def test_limits_of_one_compilers_code(codegen, tmp_path):
     instructions = codegen.kernels_in_disassembly(disassembly(VECTOR_AND_TAIL))["kernel"]
     (tmp_path / "limits.txt").write_text(
