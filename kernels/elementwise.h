@@ -178,21 +178,25 @@ FL_INLINE void fl_fetch(const fl_arguments &arguments, int operand, fl_place pla
             element = fl_load(from + place.row * arguments.row_stride[operand] + place.column * arguments.column_stride[operand]);
         fl_keep_element(element, word);
     } else if (repeats && (from == nullptr || arguments.column_stride[operand] == 0)) {
-        T repeated[length * parts];
+        T value[parts];
 #pragma GCC unroll 2
         for (int part = 0; part < parts; part++) {
-            const T *value = (const T *)arguments.data[operand + part];
+            const T *at = (const T *)arguments.data[operand + part];
             fl_real absent = (fl_real)-0.0;
-            T element;
-            if (value == nullptr)
-                fl_to_memory(absent, element);
+            if (at == nullptr)
+                fl_to_memory(absent, value[part]);
             else
-                element = fl_load(value + place.row * arguments.row_stride[operand]);
-#pragma GCC unroll 16
-            for (int i = 0; i < length; i++)
-                repeated[i * parts + part] = element;
+                value[part] = fl_load(at + place.row * arguments.row_stride[operand]);
         }
-        __builtin_memcpy(word, repeated, bytes);
+        typedef fl_cell<T> cell;
+#pragma GCC unroll 16
+        for (int i = 0; i < length * parts / cell::elements; i++) {
+            T some[cell::elements];
+#pragma GCC unroll 2
+            for (int k = 0; k < cell::elements; k++)
+                some[k] = value[(i * cell::elements + k) % parts];
+            __builtin_memcpy(word + i * cell::words, some, sizeof some);
+        }
     } else {
         const T *first = from + place.row * arguments.row_stride[operand] + place.column * parts;
 #pragma GCC unroll 8

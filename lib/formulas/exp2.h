@@ -126,8 +126,8 @@ FL_INLINE double fl_exp2_slope_64(double f)
 
 /*
  * A t of 2^t, as fl_exponent_of and fl_rate_exponent make it: an unevaluated sum; or, with a fused multiply-add, taken apart as it is
- * made, which is half as many steps with the same errors: into n, to which a constant is added that leaves n and the exponent's bias in
- * the low bits, and f, between -1/2 and 1/2.
+ * made, which takes fewer steps: into n, to which a constant is added that leaves n and the exponent's bias in the low bits, and f, between
+ * -1/2 and 1/2.
  */
 #undef fl_exponent
 #define fl_exponent struct fl_name(fl_exponent)
@@ -347,15 +347,15 @@ FL_INLINE fl_real fl_name(fl_times_rest)(fl_real x, fl_real clamped, const fl_lo
 
 /*
  * 2^t for t from -exponent_most to twice the exponent's range: its power of two is kept to exponent_most, and shrink is for the rest.
- * 2^t = (power + part) / shrink, where part has not been rounded yet: it is factor * slope. exponent_most is a run-time value, since
- * compilers would unroll a constant's case.
+ * 2^t = (power + part) / shrink, where part has not been rounded yet: it is factor * slope, and slope is ln 2 + bend. exponent_most is a
+ * run-time value, since compilers would unroll a constant's case.
  */
 #undef fl_exp2_parts
 #define fl_exp2_parts struct fl_name(fl_exp2_parts)
 
 fl_exp2_parts
 {
-    fl_real power, factor, slope, shrink;
+    fl_real power, factor, slope, bend, shrink;
 };
 
 FL_INLINE fl_exp2_parts fl_name(fl_exp2_of)(fl_exponent e, fl_real exponent_most)
@@ -367,15 +367,17 @@ FL_INLINE fl_exp2_parts fl_name(fl_exp2_of)(fl_exponent e, fl_real exponent_most
     r.power = fl_name(fl_from_bits)(fl_name(fl_bits)(kept) << fl_name(FL_BELOW));
     r.shrink =
         fl_name(fl_from_bits)((fl_name(fl_bits)(kept) - fl_name(fl_bits)(e.shifted) + fl_name(FL_BIAS)) << fl_name(FL_BELOW));
-    r.slope = fl_name(fl_exp2_slope)(e.f);
+    r.bend = e.f * fl_name(fl_exp2_tail)(e.f);
+    r.slope = FL_LN2 + r.bend;
     r.factor = e.f * r.power;
     return r;
 }
 
-/* 1 + 2^t. In this order no rounding but the last weighs more than half a unit. */
+/* 1 + 2^t: the power and 1 first, and what their sum lost where the power is large, so that little but the last rounding weighs. */
 FL_INLINE fl_real fl_name(fl_one_plus)(fl_exp2_parts e)
 {
-    return e.power + fl_name(fl_fma)(e.factor, e.slope, (fl_real)1);
+    fl_real sum = e.power + 1, lost = 1 - (sum - e.power);
+    return sum + fl_name(fl_fma)(e.factor, FL_LN2, fl_name(fl_fma)(e.factor, e.bend, lost));
 }
 
 FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_exponent exponent, fl_real exponent_most)
