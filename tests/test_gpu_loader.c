@@ -276,6 +276,7 @@ static void test_each_device_current(void **state)
     standin->fail[STANDIN_LOAD] = 2;
     assert_refused(forward_on(1), FUSELINE_ERROR_RUNTIME, "(2)");
     standin->fail[STANDIN_LOAD] = 0;
+    int failed = standin->count[STANDIN_LOAD]; /* each image that there is for a device is tried */
     assert_int_equal(current_device(), 0);
     for (int current = 0; current < 2; current++) {
         make_current(current);
@@ -289,7 +290,7 @@ static void test_each_device_current(void **state)
             assert_int_equal(current_device(), current);
         }
     }
-    assert_int_equal(standin->count[STANDIN_LOAD], 3); /* the one that failed, and once for each device */
+    assert_int_equal(standin->count[STANDIN_LOAD], failed + 2); /* once for each device */
 }
 
 /* F8: nothing is made ready on a device that no tensor is on. */

@@ -62,7 +62,8 @@ FL_INLINE double fl_power_64(double n)
 }
 
 /* ((2^f - 1) / f - ln 2) / f on [-1/2, 1/2], minimax in the relative error of 2^f: 2^-28.3 with its coefficients
- * rounded to float one after the other; 2^-55.6 in double. ln 2 itself is added last, to the result's full width. */
+ * rounded to float one after the other; 2^-55.6 in double, 2^-55.7 for steps that
+ * round each product. ln 2 itself is added last, to the result's full width. */
 FL_INLINE float fl_exp2_tail_32(float f)
 {
     float p = 0.00015327839355450124f;
@@ -73,6 +74,7 @@ FL_INLINE float fl_exp2_tail_32(float f)
 }
 FL_INLINE double fl_exp2_tail_64(double f)
 {
+#if FL_HAS_FMA
     double p = 4.4719154168099170e-10;
     p = fl_fma_64(p, f, 7.0739670511443568e-09);
     p = fl_fma_64(p, f, 1.0178100555823847e-07);
@@ -83,7 +85,22 @@ FL_INLINE double fl_exp2_tail_64(double f)
     p = fl_fma_64(p, f, 9.6181291076010717e-03);
     p = fl_fma_64(p, f, 5.5504108664816879e-02);
     return fl_fma_64(p, f, 2.4022650695910108e-01);
+#else
+    double p = 4.0780719308179391e-10;
+    p = fl_fma_64(p, f, 7.0725704198799594e-09);
+    p = fl_fma_64(p, f, 1.0180647660264482e-07);
+    p = fl_fma_64(p, f, 1.3215442675294538e-06);
+    p = fl_fma_64(p, f, 1.5252727385188713e-05);
+    p = fl_fma_64(p, f, 1.5403530441572188e-04);
+    p = fl_fma_64(p, f, 1.3333558153439973e-03);
+    p = fl_fma_64(p, f, 9.6181291076070023e-03);
+    p = fl_fma_64(p, f, 5.5504108664790395e-02);
+    return fl_fma_64(p, f, 2.4022650695910098e-01);
+#endif
 }
+
+#define FL_LN2_32 0.69314718246459961f
+#define FL_LN2_64 (FL_HAS_FMA ? 6.9314718055994529e-01 : 6.9314718055994570e-01) /* as the tail was fitted beside it */
 
 /* (2^f - 1) / f likewise. */
 FL_INLINE float fl_exp2_slope_32(float f)
@@ -92,7 +109,7 @@ FL_INLINE float fl_exp2_slope_32(float f)
 }
 FL_INLINE double fl_exp2_slope_64(double f)
 {
-    return fl_fma_64(fl_exp2_tail_64(f), f, 6.9314718055994529e-01);
+    return fl_fma_64(fl_exp2_tail_64(f), f, FL_LN2_64);
 }
 
 #define fl_fma_16 fl_fma_32
@@ -101,8 +118,6 @@ FL_INLINE double fl_exp2_slope_64(double f)
 #define FL_MAGIC_64 6755399441055744.0    /* 1.5 * 2^52 */
 #define FL_SPLIT_32 0xfffff000u           /* keeps 12 of float's 24 significant bits */
 #define FL_SPLIT_64 0xfffffffff8000000ull /* keeps 26 of double's 53 */
-#define FL_LN2_32   0.69314718246459961f
-#define FL_LN2_64   6.9314718055994529e-01
 
 /* The exponents' bias, and how many bits lie below an exponent. */
 #define FL_BIAS_32  127
