@@ -105,7 +105,7 @@ FL_INLINE double fl_exp2_tail_64(double f)
 /* (2^f - 1) / f likewise. */
 FL_INLINE float fl_exp2_slope_32(float f)
 {
-    return fl_fma_32(fl_exp2_tail_32(f), f, 0.69314718246459961f);
+    return fl_fma_32(fl_exp2_tail_32(f), f, FL_LN2_32);
 }
 FL_INLINE double fl_exp2_slope_64(double f)
 {
