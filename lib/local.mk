@@ -50,6 +50,8 @@ libcpu_base_la_SOURCES = \
 	lib/cpu/stream.h \
 	lib/formulas/all.h \
 	lib/formulas/exp2.h \
+	lib/formulas/exp2_exact.h \
+	lib/formulas/exp2_short.h \
 	lib/formulas/gated.h \
 	lib/formulas/host.h \
 	lib/formulas/precision.h \

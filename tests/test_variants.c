@@ -331,7 +331,7 @@ static void accuracy_of_forward(void **state)
         const struct format *format = &formats[f];
         struct tally tallies[VARIANTS_MOST] = {{0, 0, 0, 0, 0}};
         if (is_on_gpu() && format->size == 2 && fabs(subject->beta) < 1e-20)
-            continue; /* a GPU's 16-bit arithmetic loses the tail of |x| > 2^16: lib/formulas/exp2.h */
+            continue; /* a GPU's 16-bit arithmetic loses the tail of |x| > 2^16: lib/formulas/exp2_short.h */
         for (int first = 0; first < input_count(format); first = next_batch(first)) {
             int count = inputs(format, first, x);
             for (int i = 0; i < count; i++)

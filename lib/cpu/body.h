@@ -12,6 +12,9 @@
 #include "stream.h"
 #include "variant.h"
 
+#define FL_PRECISION 16
+#include "../formulas/all.h"
+#undef FL_PRECISION
 #define FL_PRECISION 32
 #include "../formulas/all.h"
 #undef FL_PRECISION
@@ -43,6 +46,7 @@
 #define FL_PLAIN_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
 
 /* With `streamed` outputs are written past the caches; they begin with a line then. In double the loops take longer than the memory. */
+typedef void block_16(const float *const *in, float *const *out, int count, const void *parameters);
 typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed);
 typedef void block_64(const double *const *in, double *const *out, int count, const void *parameters);
 
@@ -141,6 +145,14 @@ static inline int all_near_64(const double *x, int count, double bound)
             loop(name##_64)                                                                                                      \
         }                                                                                                                        \
     }
+/* For 16-bit types, whose way has no clamps. It ends where x is so large that only a tiny factor keeps its exponential in range. */
+#define FL_SHORT_FUNCTION(name, family, loop)                                                                                    \
+    static void name##_block_16(const float *const *in, float *const *out, int count, const void *parameters)                    \
+    {                                                                                                                            \
+        const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters, *p = &local;             \
+        if (family##_near_32(p) < 0x1p16f)                                                                                       \
+            loop(name##_16) else name##_block_32(in, out, count, parameters, 0);                                                 \
+    }
 /* Where there is no such input: in the ordinary way alone, since it is rarer. */
 #define FL_CLAMPED_FUNCTION(name, real, precision, family, loop, ...)                                                            \
     static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters __VA_ARGS__) \
@@ -152,19 +164,27 @@ static inline int all_near_64(const double *x, int count, double bound)
     }
 #define FL_CLAMPED_FUNCTIONS(name, family, loop)                                                                                 \
     FL_CLAMPED_FUNCTION(name, float, 32, family, loop, , int streamed __attribute__((unused)))                                   \
-    FL_CLAMPED_FUNCTION(name, double, 64, family, loop)
+    FL_CLAMPED_FUNCTION(name, double, 64, family, loop)                                                                          \
+    FL_SHORT_FUNCTION(name, family, loop)
 #define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
     FL_FLOAT_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                               \
-    FL_DOUBLE_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
+    FL_DOUBLE_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                                               \
+    FL_SHORT_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_PAIRED_OPERATOR(kernel, family, inputs, outputs, roles)                                                               \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)                                                           \
     FL_FLOAT_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                \
-    FL_DOUBLE_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
+    FL_DOUBLE_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                                      \
+    FL_SHORT_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs)
 #include "../operators.def"
 
 /* By operator; and, where there is one, its plain form. */
+static block_16 *const blocks_16[FL_OPERATORS][2] = {
+#define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {kernel##_block_16, kernel##_block_16},
+#define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_16, kernel##_plain_block_16},
+#include "../operators.def"
+};
 static block_32 *const blocks_32[FL_OPERATORS][2] = {
 #define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {kernel##_block_32, kernel##_block_32},
 #define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_32, kernel##_plain_block_32},
@@ -201,6 +221,14 @@ static void store_32(enum fl_dtype dtype, const float *from, char *to, int step,
         memcpy(to, from, (size_t)count * sizeof *from);
 }
 
+static void store_16(enum fl_dtype dtype, const float *from, char *to, int step, int count)
+{
+    if (dtype == FL_BFLOAT16 && step == 1)
+        fl_computed_to_bfloat16(from, to, count);
+    else
+        store_32(dtype, from, to, step, count);
+}
+
 static void load_64(enum fl_dtype dtype, const char *from, int step, double *to, int count)
 {
     (void)dtype;
@@ -222,12 +250,19 @@ static void prefetch(const char *from, int bytes)
         __builtin_prefetch(from + at);
 }
 
+static int in_place_32(enum fl_dtype dtype, const char *data, int step)
+{
+    return step == 1 && dtype == FL_FLOAT32 && (uintptr_t)data % sizeof(float) == 0;
+}
+
+static int in_place_64(enum fl_dtype dtype, const char *data, int step)
+{
+    (void)dtype;
+    return step == 1 && (uintptr_t)data % sizeof(double) == 0;
+}
+
 /* Runs a span block by block. Operands that are aligned arrays of the computing type are used where they lie. */
 #define FL_RUN(precision, real)                                                                                                  \
-    static int in_place_##precision(enum fl_dtype dtype, const char *data, int step)                                             \
-    {                                                                                                                            \
-        return step == 1 && fl_dtype_size[dtype] == sizeof(real) && (uintptr_t)data % sizeof(real) == 0;                         \
-    }                                                                                                                            \
     static void run_##precision(const struct fl_operator *op, struct fl_types types, const struct fl_span *span,                 \
                                 const void *parameters)                                                                          \
     {                                                                                                                            \
@@ -273,8 +308,12 @@ static void prefetch(const char *from, int bytes)
             fl_stream_end();                                                                                                     \
     }
 
+#define in_place_16(...)                                 0
+#define load_16                                          load_32
+#define FL_COMPUTE_16(block, in, out, count, parameters) block(in, out, count, parameters)
 #define FL_COMPUTE_32(block, in, out, count, parameters) block(in, out, count, parameters, streamed)
 #define FL_COMPUTE_64(block, in, out, count, parameters) block(in, out, count, parameters)
+FL_RUN(16, float)
 FL_RUN(32, float)
 FL_RUN(64, double)
 
@@ -282,6 +321,8 @@ static void run(const struct fl_operator *op, struct fl_types types, const struc
 {
     if (types.operand == FL_FLOAT64)
         run_64(op, types, span, parameters);
+    else if (types.operand != FL_FLOAT32 && types.result != FL_FLOAT32)
+        run_16(op, types, span, parameters);
     else
         run_32(op, types, span, parameters);
 }

@@ -53,6 +53,16 @@ static inline void fl_float_to_bfloat16(const float *from, char *to, int count)
     }
 }
 
+/* The same of numbers that were computed from 16-bit ones: their nans are quiet, and have nothing below, so that rounding leaves them. */
+static inline void fl_computed_to_bfloat16(const float *from, char *to, int count)
+{
+    struct fl_unaligned_16 *elements = (struct fl_unaligned_16 *)to;
+    for (int i = 0; i < count; i++) {
+        uint32_t bits = fl_float_bits(from[i]);
+        elements[i].bits = (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    }
+}
+
 static inline float fl_float16_bits_to_float(uint32_t half)
 {
     /* With the exponent in float's place the value is 2^112 too small, subnormals included: one exact product mends both. */

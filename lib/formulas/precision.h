@@ -6,9 +6,9 @@
  * the matching suffix. The precisions are
  *
  *     64   double, for float64 tensors
- *     32   float, for float32 tensors; on the CPU for the 16-bit types too
- *     16   float with the GPU's approximate exp2 and reciprocal, for 16-bit tensors: their error (about 1e-7) is far below
- *          half a unit of a 16-bit result. Exists on the GPU only.
+ *     32   float, for float32 tensors, and where a 16-bit type and float32 are mixed
+ *     16   float with approximate exp2 and reciprocal, for 16-bit tensors: their error (about 1e-7) is far below half a unit of a
+ *          16-bit result
  *
  * Inside a formula fl_real is the type computed in, fl_name(f) is f with the precision's suffix, and fl_struct(s) the structure s that
  * the host prepared for it (that of float for 16).
