@@ -167,9 +167,10 @@ FL_INLINE fl_logistic fl_name(fl_logistic_at)(fl_exponent exponent, fl_real expo
 {
     fl_exp2_parts e = fl_name(fl_exp2_of)(exponent, exponent_most);
     fl_logistic r;
-    r.s = fl_name(fl_divide)((fl_real)1, fl_name(fl_one_plus)(e));
+    fl_real whole = fl_name(fl_fma)(e.factor, e.slope, e.power);
+    r.s = fl_name(fl_divide)((fl_real)1, 1 + whole);
     /* 1 - s is exact from s = 1/2 on and carries s's own error, much of which cancels so; but not where s is near 1. */
-    r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : fl_name(fl_fma)(e.factor, e.slope, e.power) * r.s;
+    r.rest = r.s < (fl_real)0.9 ? (fl_real)1 - r.s : whole * r.s;
     r.scale = e.shrink;
     /* s * (1 - s * (1 + 2^t)) */
     r.error = r.s * fl_name(fl_fma)(-(e.factor * e.slope), r.s, fl_name(fl_fma)(-e.power, r.s, 1 - r.s));

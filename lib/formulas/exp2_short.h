@@ -111,10 +111,9 @@ FL_INLINE float fl_times_rest_16(float x, float clamped, const fl_logistic *l)
 FL_INLINE float fl_logistic_times_16(float x, float clamped, fl_exponent e, float exponent_most)
 {
     (void)clamped, (void)exponent_most;
-    float one_plus = 0x1p-16f + fl_device_exp2(e.t - 16.0f);
 #if FL_KERNEL_CODE
-    return x * 0x1p-8f * (fl_device_reciprocal(one_plus) * 0x1p-8f);
+    return x * 0x1p-8f * (fl_device_reciprocal(0x1p-16f + fl_device_exp2(e.t - 16.0f)) * 0x1p-8f);
 #else
-    return x * 0x1p-16f / one_plus; /* of a 16-bit x, subnormal ones too, the product is exact */
+    return x * 0x1p-16f / (0x1p-16f + fl_device_exp2(e.t - 16.0f)); /* of a 16-bit x, subnormal ones too, the product is exact */
 #endif
 }
