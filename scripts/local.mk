@@ -3,6 +3,7 @@ EXTRA_DIST += \
 	bench/amd.md \
 	bench/notes.md \
 	bench/call_cost.py \
+	bench/openmp.py \
 	bench/several_gpus.py \
 	examples/ddp.py \
 	examples/digits.py \

@@ -198,6 +198,7 @@ EXTRA_DIST += \
 	tests/python/test_numpy.py \
 	tests/python/test_several_gpus.py \
 	tests/python/test_standin.py \
+	tests/python/test_openmp.py \
 	tests/python/test_overlap.py \
 	tests/python/test_real_runtime.py \
 	tests/python/test_replace.py \
