@@ -23,7 +23,7 @@ from activations import (
     values,
     wide,
 )
-from conftest import everywhere
+from devices import everywhere
 from fuseline import _torch
 from process import run_python
 

@@ -7,7 +7,7 @@ import torch
 
 import fuseline
 from activations import FORMS, GATED, bias_in_form, values
-from conftest import has_gpu, needs_gpu
+from devices import has_gpu, needs_gpu
 
 pytestmark = needs_gpu
 by_form = pytest.mark.parametrize("form", list(FORMS))

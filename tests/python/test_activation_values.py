@@ -9,7 +9,7 @@ import torch
 import fuseline
 import reference
 from activations import GATED, UNARY, exact_gradients, operator_named, values
-from conftest import everywhere
+from devices import everywhere
 from reference import mpmath
 
 HALVES = [torch.float16, torch.bfloat16]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import fuseline
-from conftest import torch_adapter
+from devices import torch_adapter
 from fuseline import _builtin
 from process import run_python
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import fuseline
-from conftest import torch_adapter
+from devices import torch_adapter
 
 pytestmark = [
     pytest.mark.skipif(

@@ -8,7 +8,7 @@ import torch
 
 import fuseline
 import reference
-from conftest import has_gpu, needs_gpu
+from devices import has_gpu, needs_gpu
 
 pytestmark = needs_gpu
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fuseline
 import reference
-from conftest import everywhere
+from devices import everywhere
 from fuseline import _torch
 
 

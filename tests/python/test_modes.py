@@ -6,7 +6,7 @@ from torch.utils.checkpoint import checkpoint
 
 import fuseline
 from activations import GATED, UNARY, values
-from conftest import needs_gpu
+from devices import needs_gpu
 
 operators = pytest.mark.parametrize("operator", UNARY + GATED, ids=repr)
 

@@ -1,8 +1,8 @@
 """AMD's own runtime on a machine without a device, from Python: one clear error, and everything else goes on.
 
 Each program runs in a process of its own, also the one that looks whether the tests can run: in pytest's process the
-stand-in may be the runtime. Skipped where AMD's is missing or shows a device, or another's does. The same in C, and more
-of it, is in tests/test_real_runtime.c.
+stand-in may be the runtime. Skipped where AMD's is missing or shows a device, or another's does. The same in C, and
+more of it, is in tests/test_real_runtime.c.
 """
 
 import json
@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-import fuseline
 from process import run_python
 
 HERE = os.path.dirname(__file__)

@@ -18,7 +18,7 @@ import torch
 import fuseline
 import reference
 from activations import GATED, UNARY, assert_near, exact_gradients, off_the_limit, operator_named, values, wide
-from conftest import has_gpu
+from devices import has_gpu
 from process import run_python
 
 GPUS = torch.cuda.device_count() if has_gpu() else 0

@@ -1,6 +1,6 @@
 """The whole way to a ROCm device and back, on the one that standin.py plays: streams, memory, errors, architectures.
 
-Right values for every operator, dtype, layout and alignment are what the other tests check there: see conftest.py.
+Right values for every operator, dtype, layout and alignment are what the other tests check there: see devices.py.
 """
 
 import os

@@ -10,7 +10,7 @@ import torch
 
 import fuseline
 import reference
-from conftest import needs_gpu
+from devices import needs_gpu
 from memory import resident_kilobytes
 from process import run_python
 

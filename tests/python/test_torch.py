@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import fuseline
-from conftest import needs_gpu
+from devices import needs_gpu
 from fuseline import _call, _torch
 
 

@@ -8,7 +8,7 @@ import torch
 
 import fuseline
 import reference
-from conftest import everywhere
+from devices import everywhere
 
 BETAS = [1.0, 1.702, -0.5, 0.0, 100.0]
 
