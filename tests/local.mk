@@ -171,6 +171,7 @@ include tests/emulated.mk
 EXTRA_DIST += \
 	tests/python/activations.py \
 	tests/python/conftest.py \
+	tests/python/cupy_arrays.py \
 	tests/python/devices.py \
 	tests/python/memory.py \
 	tests/python/process.py \

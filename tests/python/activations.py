@@ -165,6 +165,24 @@ def bias_from_form(form, bias):
     return FORMS["interleaved" if form == "interleaved" else "packed"][2]((bias,))
 
 
+def gated_leaves(form, *shape, dtype=torch.float64, device="cpu", bias=False):
+    """Leaves to pass to a gated unit in a form, the bias last, and the function's keywords."""
+    gate, up = (values(*shape, seed=seed, dtype=dtype, device=device) for seed in (1, 2))
+    to_form, keywords, _ = FORMS[form]
+    arrays = [array.detach().clone().requires_grad_() for array in to_form(gate, up)]
+    if bias:
+        biases = (values(shape[-1], seed=seed, dtype=dtype, device=device) for seed in (3, 4))
+        arrays.append(bias_in_form(form, *biases).requires_grad_())
+    return arrays, keywords
+
+
+def call_gated(operator, arrays, keywords, bias=False, **more):
+    """A gated unit on what gated_leaves gives."""
+    if bias:
+        return operator.forward(*arrays[:-1], **keywords, **operator.options, bias=arrays[-1], **more)
+    return operator.forward(*arrays, **keywords, **operator.options, **more)
+
+
 # --- layouts: the same values with other strides ---
 
 

@@ -1,4 +1,4 @@
-"""Where the tests run: on the CPU, on a GPU where PyTorch has one, and on one that is played.
+"""Where the tests run: on the CPU, on a GPU where PyTorch has one, and on one that is played; and what some need.
 
 The last is that of standin.py. To PyTorch its tensors are the CPU's, so the fixture `device` gives "cpu"; fuseline is
 told that they are a ROCm device's, and computes there.
@@ -19,6 +19,9 @@ def has_gpu():
 
 
 needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no GPU that PyTorch can use")
+needs_compile = pytest.mark.skipif(
+    not hasattr(getattr(torch, "compiler", None), "substitute_in_graph"), reason="needs PyTorch 2.6 or newer"
+)
 
 
 def _played():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import fuseline
-from activations import FORMS, GATED, PAIRS, UNARY, bias_in_form, exact_gradients, values
+from activations import FORMS, GATED, PAIRS, UNARY, call_gated, exact_gradients, gated_leaves, values
 from fuseline import _torch
 
 by_operator = pytest.mark.parametrize("operator", GATED, ids=repr)
@@ -43,30 +43,12 @@ def kernels(way, monkeypatch):
     return launched
 
 
-def leaves(form, *shape, dtype=torch.float64, device="cpu", bias=False):
-    """Leaves to pass in a form, and the function's keywords."""
-    gate, up = (values(*shape, seed=seed, dtype=dtype, device=device) for seed in (1, 2))
-    to_form, keywords, _ = FORMS[form]
-    arrays = [array.detach().clone().requires_grad_() for array in to_form(gate, up)]
-    if bias:
-        biases = (values(shape[-1], seed=seed, dtype=dtype, device=device) for seed in (3, 4))
-        arrays.append(bias_in_form(form, *biases).requires_grad_())
-    return arrays, keywords
-
-
-def call(operator, arrays, keywords, bias=False, **more):
-    """The operator on leaves as above."""
-    if bias:
-        return operator.forward(*arrays[:-1], **keywords, **operator.options, bias=arrays[-1], **more)
-    return operator.forward(*arrays, **keywords, **operator.options, **more)
-
-
 @by_operator
 @by_form
 @pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
 def test_gradcheck(device, operator, form, bias):
-    arrays, keywords = leaves(form, 3, 4, device=device, bias=bias)
-    assert torch.autograd.gradcheck(lambda *inputs: call(operator, inputs, keywords, bias), arrays)
+    arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=bias)
+    assert torch.autograd.gradcheck(lambda *inputs: call_gated(operator, inputs, keywords, bias), arrays)
 
 
 @pytest.mark.parametrize("operator", UNARY, ids=repr)
@@ -98,9 +80,9 @@ def kept_by(function):
 @pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
 def test_only_the_inputs_are_kept(device, form, bias):
     """Nothing but the inputs themselves, in their own memory."""
-    arrays, keywords = leaves(form, 32, 48, device=device, dtype=torch.bfloat16, bias=bias)
+    arrays, keywords = gated_leaves(form, 32, 48, device=device, dtype=torch.bfloat16, bias=bias)
     for operator in GATED:
-        kept = kept_by(partial(call, operator, arrays, keywords, bias))
+        kept = kept_by(partial(call_gated, operator, arrays, keywords, bias))
         assert sorted(t.data_ptr() for t in kept) == sorted(t.data_ptr() for t in arrays)
         assert sum(t.numel() for t in kept) == sum(t.numel() for t in arrays)
 
@@ -115,7 +97,7 @@ def test_only_x_is_kept(device):
 def test_what_is_not_needed_is_not_computed(kernels, device):
     """M7: no column sums for a frozen bias, no backward at all where nothing is needed, no gradient of the frozen."""
     for form in FORMS:
-        arrays, keywords = leaves(form, 4, 6, device=device, bias=True)
+        arrays, keywords = gated_leaves(form, 4, 6, device=device, bias=True)
         *inputs, bias = arrays
         sums = 2 if len(inputs) == 2 else 1
         for needs in ((True, True), (True, False), (False, True), (False, False)):
@@ -123,7 +105,7 @@ def test_what_is_not_needed_is_not_computed(kernels, device):
                 tensor.requires_grad_(needed)
                 tensor.grad = None
             kernels.clear()
-            y = call(GATED[0], arrays, keywords, True)
+            y = call_gated(GATED[0], arrays, keywords, True)
             assert kernels == ["swiglu_forward"] and y.requires_grad == any(needs)
             kernels.clear()
             if any(needs):
@@ -157,12 +139,12 @@ def test_one_tensor_as_gate_and_up(device):
 @by_form
 def test_gradient_is_never_written_to(device, dtype, form):
     """H4, M6"""
-    arrays, keywords = leaves(form, 4, 6, dtype=dtype, device=device, bias=True)
+    arrays, keywords = gated_leaves(form, 4, 6, dtype=dtype, device=device, bias=True)
     for operator in GATED:
         dy = values(4, 6, seed=9, dtype=dtype, device=device)
         for gradient in (dy, dy[:1, :1].expand(4, 6), dy[:1].expand(4, 6)):
             kept = gradient.clone()
-            y = call(operator, arrays, keywords, True)
+            y = call_gated(operator, arrays, keywords, True)
             grads = torch.autograd.grad(y, arrays, gradient)
             assert torch.equal(gradient, kept)
             pointers = {t.data_ptr() for t in (*arrays, gradient, y)}
@@ -192,9 +174,9 @@ def test_column_sum_says_that_it_is_not_differentiable(device):
 @by_form
 def test_gradients_through_another_dtype(device, operand, result, form):
     """M10: the gradient of the result has the result's dtype, those of the inputs have theirs."""
-    arrays, keywords = leaves(form, 4, 6, dtype=operand, device=device, bias=True)
+    arrays, keywords = gated_leaves(form, 4, 6, dtype=operand, device=device, bias=True)
     for operator in GATED:
-        y = call(operator, arrays, keywords, True, dtype=result)
+        y = call_gated(operator, arrays, keywords, True, dtype=result)
         assert y.dtype == result
         dy = values(4, 6, seed=9, dtype=result, device=device)
         grads = torch.autograd.grad(y, arrays, dy)
@@ -226,14 +208,14 @@ def test_mixed_dtypes_are_named(device):
 
 def test_without_gradients(device):
     """No graph where none is asked for."""
-    arrays, keywords = leaves("packed", 4, 6, device=device, bias=True)
+    arrays, keywords = gated_leaves("packed", 4, 6, device=device, bias=True)
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
-            assert call(GATED[0], arrays, keywords, True).grad_fn is None
+            assert call_gated(GATED[0], arrays, keywords, True).grad_fn is None
     frozen = [array.detach() for array in arrays]
-    assert call(GATED[0], frozen, keywords, True).grad_fn is None
+    assert call_gated(GATED[0], frozen, keywords, True).grad_fn is None
     frozen[-1].requires_grad_()
-    assert call(GATED[0], frozen, keywords, True).requires_grad
+    assert call_gated(GATED[0], frozen, keywords, True).requires_grad
 
 
 def test_out_and_gradients(device):
@@ -311,11 +293,11 @@ transforms = pytest.mark.skipif(not hasattr(torch, "func"), reason="PyTorch 2 on
 @by_form
 def test_func_grad(device, form):
     """M11"""
-    arrays, keywords = leaves(form, 3, 4, device=device, bias=True)
+    arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=True)
     arrays = [array.detach() for array in arrays]
 
     def total(operator, *inputs):
-        return call(operator, inputs, keywords, True).sum()
+        return call_gated(operator, inputs, keywords, True).sum()
 
     for operator in GATED:
         function = partial(total, operator)
@@ -331,14 +313,14 @@ def test_func_grad(device, form):
 def test_vmap(device, form):
     """E4: over a batch, with and without the bias in it, and over gradients, the bias's too."""
     operator = GATED[0]
-    arrays, keywords = leaves(form, 2, 3, 4, device=device, bias=True)
+    arrays, keywords = gated_leaves(form, 2, 3, 4, device=device, bias=True)
     *inputs, bias = [array.detach() for array in arrays]
     biases = torch.stack((bias, 2 * bias))
-    whole = call(operator, (*inputs, bias), keywords, True)
+    whole = call_gated(operator, (*inputs, bias), keywords, True)
     dims = (0,) * len(inputs)
 
     def one(*given):
-        return call(operator, given, keywords, True)
+        return call_gated(operator, given, keywords, True)
 
     torch.testing.assert_close(torch.vmap(one, (*dims, None))(*inputs, bias), whole)
     each = torch.stack([one(*(array[k] for array in inputs), biases[k]) for k in range(2)])
@@ -365,17 +347,17 @@ def test_vmap(device, form):
 @pytest.mark.parametrize("form", ["two", "packed"])
 def test_vmap_over_an_empty_batch(device, form):
     """E4: empty results, as torch's own functions give; with gradients that are empty or zero."""
-    arrays, keywords = leaves(form, 3, 4, device=device, bias=True)
+    arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=True)
     *inputs, bias = [array.detach() for array in arrays]
     biases = torch.ones(0, *bias.shape, dtype=bias.dtype, device=device, requires_grad=True)
     shared = [array.requires_grad_() for array in inputs]
-    y = torch.vmap(lambda b: call(GATED[0], (*shared, b), keywords, True))(biases)
+    y = torch.vmap(lambda b: call_gated(GATED[0], (*shared, b), keywords, True))(biases)
     assert y.shape == (0, 3, 4) and y.dtype == bias.dtype
     grads = torch.autograd.grad(y.sum(), (biases, *shared))
     assert all(torch.equal(grad, torch.zeros_like(array)) for grad, array in zip(grads, (biases, *shared)))
-    every = torch.vmap(lambda b: torch.func.grad(lambda c: call(GATED[0], (*inputs, c), keywords, True).sum())(b))(
-        biases
-    )
+    every = torch.vmap(
+        lambda b: torch.func.grad(lambda c: call_gated(GATED[0], (*inputs, c), keywords, True).sum())(b)
+    )(biases)
     assert every.shape == biases.shape
     assert torch.vmap(fuseline.column_sum, in_dims=1)(torch.ones(3, 0, 4, device=device)).shape == (0, 4)
 
@@ -387,10 +369,10 @@ def test_gradients_of_several_results_at_once(device, operator, form):
     if operator in UNARY:
         arrays, keywords = [values(3, 4, seed=1, dtype=torch.float64, device=device).requires_grad_()], {}
     else:
-        arrays, keywords = leaves(form, 3, 4, device=device, bias=True)
+        arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=True)
 
     def function(*inputs):
-        return call(operator, inputs, keywords, operator in GATED)
+        return call_gated(operator, inputs, keywords, operator in GATED)
 
     y = function(*arrays)
     for count in (1, 5):
@@ -465,11 +447,11 @@ def test_forward_mode(device, operator):
 @pytest.mark.parametrize("form", list(FORMS))
 def test_forward_mode_in_every_form(device, form):
     """With a bias; against the derivative by backward differentiation."""
-    arrays, keywords = leaves(form, 3, 4, device=device, bias=True)
+    arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=True)
     tangents = tuple(torch.randn_like(array) for array in arrays)
 
     def function(*arrays):
-        return call(GATED[0], arrays, keywords, True)
+        return call_gated(GATED[0], arrays, keywords, True)
 
     _, result = torch.func.jvp(function, tuple(array.detach() for array in arrays), tangents)
     weights = torch.randn_like(result)

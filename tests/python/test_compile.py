@@ -8,13 +8,10 @@ import pytest
 import torch
 
 import fuseline
-from devices import torch_adapter
+from devices import needs_compile, torch_adapter
 
 pytestmark = [
-    pytest.mark.skipif(
-        not hasattr(torch, "compiler") or not hasattr(torch.compiler, "substitute_in_graph"),
-        reason="needs PyTorch 2.6 or newer",
-    ),
+    needs_compile,
     pytest.mark.filterwarnings("ignore"),
 ]
 

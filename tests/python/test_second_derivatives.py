@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import fuseline
-from activations import FORMS, GATED, PAIRS, UNARY, bias_in_form, values
+from activations import FORMS, GATED, PAIRS, UNARY, call_gated, gated_leaves, values
+from devices import needs_compile
 from fuseline._torch import TorchAdapter
 
 UNARY = [*UNARY, UNARY[0]._replace(name="swish beta -0.7", options={"beta": -0.7})]
@@ -147,10 +148,7 @@ def test_nothing_else_is_kept(device):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(
-    not hasattr(torch, "compiler") or not hasattr(torch.compiler, "substitute_in_graph"),
-    reason="needs PyTorch 2.6 or newer",
-)
+@needs_compile
 @by_unary
 def test_compiled(device, operator):
     """A gradient inside of what is compiled, differentiated."""
@@ -185,29 +183,13 @@ by_gated = pytest.mark.parametrize("operator", GATED, ids=repr)
 by_form = pytest.mark.parametrize("form", list(FORMS))
 
 
-def gated_leaves(form, *shape, device="cpu", bias=False, dtype=torch.float64):
-    to_form, keywords, _ = FORMS[form]
-    pair = (values(*shape, seed=seed, dtype=dtype, device=device) for seed in (1, 2))
-    arrays = [array.detach().clone().requires_grad_() for array in to_form(*pair)]
-    if bias:
-        biases = (values(shape[-1], seed=seed, dtype=dtype, device=device) for seed in (3, 4))
-        arrays.append(bias_in_form(form, *biases).requires_grad_())
-    return arrays, keywords
-
-
-def gated_call(operator, arrays, keywords, bias, **more):
-    if bias:
-        return operator.forward(*arrays[:-1], **keywords, **operator.options, bias=arrays[-1], **more)
-    return operator.forward(*arrays, **keywords, **operator.options, **more)
-
-
 @by_gated
 @by_form
 @pytest.mark.parametrize("bias", [False, True], ids=["plain", "bias"])
 def test_gradgradcheck_of_gated_units(device, operator, form, bias):
     """M1"""
     arrays, keywords = gated_leaves(form, 3, 4, device=device, bias=bias)
-    assert torch.autograd.gradgradcheck(lambda *inputs: gated_call(operator, inputs, keywords, bias), arrays)
+    assert torch.autograd.gradgradcheck(lambda *inputs: call_gated(operator, inputs, keywords, bias), arrays)
 
 
 @by_gated
@@ -342,10 +324,7 @@ def test_third_derivatives_of_a_gated_unit_are_refused(device):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(
-    not hasattr(torch, "compiler") or not hasattr(torch.compiler, "substitute_in_graph"),
-    reason="needs PyTorch 2.6 or newer",
-)
+@needs_compile
 @by_form
 def test_gated_units_compiled(device, form):
     leaves, keywords = gated_leaves(form, 4, 6, device=device, bias=True)

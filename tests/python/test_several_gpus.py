@@ -18,6 +18,7 @@ import torch
 import fuseline
 import reference
 from activations import GATED, UNARY, assert_near, exact_gradients, off_the_limit, operator_named, values, wide
+from cupy_arrays import filled_late
 from devices import has_gpu
 from process import run_python
 
@@ -762,15 +763,9 @@ def test_cupy_arrays_on_the_second_gpu(cupy, current):
             assert_near(read(y), reference.swish(read(x)))
             assert_near(read(dx), reference.swish_backward(torch.ones(1), read(x)))
         with cupy.cuda.Device(1):
-            x = cupy.zeros(1 << 26, cupy.float32)
-            stream = cupy.cuda.Stream(non_blocking=True)
-            cupy.cuda.Device().synchronize()
-            with stream:
-                for _ in range(20):
-                    x *= 0.5
-                x.fill(1.5)
-                with cupy.cuda.Device(0):
-                    y = fuseline.swish(x)
+            x, stream = filled_late(cupy)
+            with stream, cupy.cuda.Device(0):
+                y = fuseline.swish(x)
             stream.synchronize()
             assert_near(read(y[-3:]), reference.swish(torch.full((3,), 1.5)))
 
