@@ -40,6 +40,7 @@ EXTRA_DIST += \
 	tests/requirements.txt \
 	tests/scripts/conftest.py \
 	tests/scripts/test_amd_report.py \
+	tests/scripts/test_bench_openmp.py \
 	tests/scripts/test_bench_several_gpus.py \
 	tests/scripts/test_codegen.py \
 	tests/scripts/test_counts.py \
