@@ -27,6 +27,7 @@ core_sources = \
 	lib/cpu/reduce.h \
 	lib/cpu/run.c \
 	lib/cpu/select.h \
+	lib/cpu/short.h \
 	lib/cpu/variant.h \
 	lib/operators/activations.h \
 	$(OPERATOR_SOURCES)

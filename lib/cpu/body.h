@@ -145,14 +145,6 @@ static inline int all_near_64(const double *x, int count, double bound)
             loop(name##_64)                                                                                                      \
         }                                                                                                                        \
     }
-/* For 16-bit types, whose way has no clamps. It ends where x is so large that only a tiny factor keeps its exponential in range. */
-#define FL_SHORT_FUNCTION(name, family, loop)                                                                                    \
-    static void name##_block_16(const float *const *in, float *const *out, int count, const void *parameters)                    \
-    {                                                                                                                            \
-        const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters, *p = &local;             \
-        if (family##_near_32(p) < 0x1p16f)                                                                                       \
-            loop(name##_16) else name##_block_32(in, out, count, parameters, 0);                                                 \
-    }
 /* Where there is no such input: in the ordinary way alone, since it is rarer. */
 #define FL_CLAMPED_FUNCTION(name, real, precision, family, loop, ...)                                                            \
     static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters __VA_ARGS__) \
@@ -164,27 +156,19 @@ static inline int all_near_64(const double *x, int count, double bound)
     }
 #define FL_CLAMPED_FUNCTIONS(name, family, loop)                                                                                 \
     FL_CLAMPED_FUNCTION(name, float, 32, family, loop, , int streamed __attribute__((unused)))                                   \
-    FL_CLAMPED_FUNCTION(name, double, 64, family, loop)                                                                          \
-    FL_SHORT_FUNCTION(name, family, loop)
+    FL_CLAMPED_FUNCTION(name, double, 64, family, loop)
 #define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
     FL_FLOAT_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                               \
-    FL_DOUBLE_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                                               \
-    FL_SHORT_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs)
+    FL_DOUBLE_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
 #define FL_PAIRED_OPERATOR(kernel, family, inputs, outputs, roles)                                                               \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)                                                           \
     FL_FLOAT_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                \
-    FL_DOUBLE_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                                      \
-    FL_SHORT_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs)
+    FL_DOUBLE_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
 #include "../operators.def"
 
 /* By operator; and, where there is one, its plain form. */
-static block_16 *const blocks_16[FL_OPERATORS][2] = {
-#define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {kernel##_block_16, kernel##_block_16},
-#define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_16, kernel##_plain_block_16},
-#include "../operators.def"
-};
 static block_32 *const blocks_32[FL_OPERATORS][2] = {
 #define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {kernel##_block_32, kernel##_block_32},
 #define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_32, kernel##_plain_block_32},
@@ -195,6 +179,8 @@ static block_64 *const blocks_64[FL_OPERATORS][2] = {
 #define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {kernel##_block_64, kernel##_plain_block_64},
 #include "../operators.def"
 };
+
+#include "short.h"
 
 /* Brings `count` elements of a span's operand into an array of the computing type. */
 static void load_32(enum fl_dtype dtype, const char *from, int step, float *to, int count)
@@ -219,14 +205,6 @@ static void store_32(enum fl_dtype dtype, const float *from, char *to, int step,
         fl_float_to_bfloat16(from, to, count);
     else
         memcpy(to, from, (size_t)count * sizeof *from);
-}
-
-static void store_16(enum fl_dtype dtype, const float *from, char *to, int step, int count)
-{
-    if (dtype == FL_BFLOAT16 && step == 1)
-        fl_computed_to_bfloat16(from, to, count);
-    else
-        store_32(dtype, from, to, step, count);
 }
 
 static void load_64(enum fl_dtype dtype, const char *from, int step, double *to, int count)
@@ -295,8 +273,7 @@ static int in_place_64(enum fl_dtype dtype, const char *data, int step)
                     load_##precision(dtype, data, step, buffers[k], count);                                                      \
                 }                                                                                                                \
             }                                                                                                                    \
-            FL_COMPUTE_##precision(blocks_##precision[op->index][span->plain], (const real *const *)arrays, arrays + op->inputs, \
-                                   count, parameters);                                                                           \
+            FL_COMPUTE_##precision((const real *const *)arrays, arrays + op->inputs, count, parameters);                         \
             for (int k = op->inputs; k < operands; k++)                                                                          \
                 if (arrays[k] == buffers[k]) {                                                                                   \
                     enum fl_dtype dtype = fl_operand_type(op, types, k);                                                         \
@@ -308,21 +285,35 @@ static int in_place_64(enum fl_dtype dtype, const char *data, int step)
             fl_stream_end();                                                                                                     \
     }
 
-#define in_place_16(...)                                 0
-#define load_16                                          load_32
-#define FL_COMPUTE_16(block, in, out, count, parameters) block(in, out, count, parameters)
-#define FL_COMPUTE_32(block, in, out, count, parameters) block(in, out, count, parameters, streamed)
-#define FL_COMPUTE_64(block, in, out, count, parameters) block(in, out, count, parameters)
+#define in_place_16(...)                          0
+#define load_16                                   load_32
+#define store_16                                  store_32
+#define FL_COMPUTE_16(in, out, count, parameters) short_functions[op->index][span->plain].block(in, out, count, parameters)
+#define FL_COMPUTE_32(in, out, count, parameters) blocks_32[op->index][span->plain](in, out, count, parameters, streamed)
+#define FL_COMPUTE_64(in, out, count, parameters) blocks_64[op->index][span->plain](in, out, count, parameters)
 FL_RUN(16, float)
 FL_RUN(32, float)
 FL_RUN(64, double)
+
+static void run_short(const struct fl_operator *op, struct fl_types types, const struct fl_span *span, const void *parameters)
+{
+    int64_t done = run_pieces(op, types, span, parameters);
+    struct fl_span left = *span;
+    if (done == span->count)
+        return;
+    left.count -= done;
+    for (int k = 0; k < op->inputs + op->outputs; k++)
+        if (left.data[k] != NULL)
+            left.data[k] += done * left.steps[k] * 2;
+    run_16(op, types, &left, parameters);
+}
 
 static void run(const struct fl_operator *op, struct fl_types types, const struct fl_span *span, const void *parameters)
 {
     if (types.operand == FL_FLOAT64)
         run_64(op, types, span, parameters);
     else if (types.operand != FL_FLOAT32 && types.result != FL_FLOAT32)
-        run_16(op, types, span, parameters);
+        run_short(op, types, span, parameters);
     else
         run_32(op, types, span, parameters);
 }

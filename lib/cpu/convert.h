@@ -12,7 +12,7 @@
 
 #include "../tensor.h"
 
-#if defined(__F16C__)
+#if defined(__AVX2__) && defined(__F16C__)
 #include <immintrin.h>
 #endif
 
@@ -53,16 +53,6 @@ static inline void fl_float_to_bfloat16(const float *from, char *to, int count)
     }
 }
 
-/* The same of numbers that were computed from 16-bit ones: their nans are quiet, and have nothing below, so that rounding leaves them. */
-static inline void fl_computed_to_bfloat16(const float *from, char *to, int count)
-{
-    struct fl_unaligned_16 *elements = (struct fl_unaligned_16 *)to;
-    for (int i = 0; i < count; i++) {
-        uint32_t bits = fl_float_bits(from[i]);
-        elements[i].bits = (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-    }
-}
-
 static inline float fl_float16_bits_to_float(uint32_t half)
 {
     /* With the exponent in float's place the value is 2^112 too small, subnormals included: one exact product mends both. */
@@ -100,16 +90,75 @@ static inline float fl_double_to_odd_float(double x)
     return fl_float_from_bits(bits);
 }
 
+#if defined(__AVX512F__)
+#define FL_PIECE 16
+#elif defined(__AVX2__) && defined(__F16C__)
+#define FL_PIECE 8
+#else
+#define FL_PIECE 0 /* none */
+#endif
+
+/*
+ * FL_PIECE elements by instructions, which stay in registers. On the way down: of numbers computed from 16-bit ones, whose nans are quiet and
+ * have nothing in the half that goes, so that rounding leaves them.
+ */
+#if FL_PIECE == 16
+static inline void fl_float16_piece(const char *from, float *to)
+{
+    _mm512_storeu_ps(to, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)from)));
+}
+
+static inline void fl_piece_to_float16(const float *from, char *to)
+{
+    _mm256_storeu_si256((void *)to, _mm512_cvtps_ph(_mm512_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+}
+
+static inline void fl_bfloat16_piece(const char *from, float *to)
+{
+    __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)from)), 16);
+    _mm512_storeu_ps(to, _mm512_castsi512_ps(bits));
+}
+
+static inline void fl_piece_to_bfloat16(const float *from, char *to)
+{
+    __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(from));
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    bits = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    _mm256_storeu_si256((void *)to, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
+}
+#elif FL_PIECE == 8
+static inline void fl_float16_piece(const char *from, float *to)
+{
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128((const void *)from)));
+}
+
+static inline void fl_piece_to_float16(const float *from, char *to)
+{
+    _mm_storeu_si128((void *)to, _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+}
+
+static inline void fl_bfloat16_piece(const char *from, float *to)
+{
+    __m256i bits = _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)from)), 16);
+    _mm256_storeu_ps(to, _mm256_castsi256_ps(bits));
+}
+
+static inline void fl_piece_to_bfloat16(const float *from, char *to)
+{
+    __m256i bits = _mm256_castps_si256(_mm256_loadu_ps(from));
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    bits = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd), 16);
+    _mm_storeu_si128((void *)to, _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
+}
+#endif
+
 /* The instruction set's part of a conversion; returns how many elements it did. */
 static inline int fl_float16_to_float_simd(const char *from, float *to, int count)
 {
     int i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(from + 2 * i))));
-#elif defined(__F16C__)
-    for (; i + 8 <= count; i += 8)
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + 2 * i))));
+#if FL_PIECE > 0
+    for (; i + FL_PIECE <= count; i += FL_PIECE)
+        fl_float16_piece(from + 2 * i, to + i);
 #else
     (void)from, (void)to, (void)count;
 #endif
@@ -119,12 +168,9 @@ static inline int fl_float16_to_float_simd(const char *from, float *to, int coun
 static inline int fl_float_to_float16_simd(const float *from, char *to, int count)
 {
     int i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16)
-        _mm256_storeu_si256((void *)(to + 2 * i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((void *)(to + 2 * i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#if FL_PIECE > 0
+    for (; i + FL_PIECE <= count; i += FL_PIECE)
+        fl_piece_to_float16(from + i, to + 2 * i);
 #else
     (void)from, (void)to, (void)count;
 #endif
