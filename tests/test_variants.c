@@ -155,13 +155,14 @@ static void sizes_and_alignments(void **state)
     check_sizes(subject, &formats[f], *variant);
 }
 
-/* A number far out, infinity or nan among others, which takes the whole block another way, changes no bit of those others. */
+/* A number far out, infinity or nan among others, which takes the whole block another way, changes no bit of those others; nor does it
+ * matter whether results are written over an input, which is gone then. */
 static void far_numbers_among_near_ones(void **state)
 {
     (void)state;
     enum { LENGTH = 150, PLACE = 71 };
     static const double far[] = {200, -200, 3000, -3000, INFINITY, -INFINITY, NAN};
-    char dy[LENGTH * 8], x[LENGTH * 8], near_y[LENGTH * 8], near_dx[LENGTH * 8], y[LENGTH * 8], dx[LENGTH * 8];
+    char dy[LENGTH * 8], x[LENGTH * 8], near_y[LENGTH * 8], near_dx[LENGTH * 8], y[LENGTH * 8], dx[LENGTH * 8], over[LENGTH * 8];
     FOR_EACH_PLAIN_SUBJECT(subject)
     for (int f = 0; f < FORMATS; f++)
         FOR_EACH_VARIANT(variant)
@@ -183,6 +184,15 @@ static void far_numbers_among_near_ones(void **state)
                 assert_memory_equal(y + behind, near_y + behind, LENGTH * (size_t)format->size - behind);
                 assert_memory_equal(dx, near_dx, before);
                 assert_memory_equal(dx + behind, near_dx + behind, LENGTH * (size_t)format->size - behind);
+                memcpy(over, x, sizeof over);
+                forward(subject, format, LENGTH, over, over);
+                assert_memory_equal(over, y, LENGTH * (size_t)format->size);
+                memcpy(over, x, sizeof over);
+                backward(subject, format, LENGTH, dy, 1, over, over);
+                assert_memory_equal(over, dx, LENGTH * (size_t)format->size);
+                memcpy(over, dy, sizeof over);
+                backward(subject, format, LENGTH, over, 1, x, over);
+                assert_memory_equal(over, dx, LENGTH * (size_t)format->size);
             }
         }
 }

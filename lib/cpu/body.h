@@ -34,48 +34,79 @@
     _Pragma("omp simd")                                                                                                          \
     for (int i = 0; i < count; i++)                                                                                              \
     __VA_ARGS__
-#define FL_LOOP_1_1(formula) FL_LOOP(formula(in[0][i], &out[0][i], p);)
-#define FL_LOOP_2_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)
-#define FL_LOOP_3_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
-#define FL_LOOP_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], &out[0][i], p);)
-#define FL_LOOP_5_3(formula)                                                                                                     \
-    FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], &out[2][i], p);)
-#define FL_LOOP_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], p);)
+/* The same, with a note of how far the numbers in[argument] reach: see is_near_32. */
+#define FL_NOTING_LOOP_32(...)                                                                                                   \
+    _Pragma("omp simd reduction(max : reach)")                                                                                   \
+    for (int i = 0; i < count; i++) {                                                                                            \
+        fl_note_32(in[argument][i], &reach);                                                                                     \
+        __VA_ARGS__                                                                                                              \
+    }
+#define FL_NOTING_LOOP_64(...)                                                                                                   \
+    _Pragma("omp simd reduction(| : reach)")                                                                                     \
+    for (int i = 0; i < count; i++) {                                                                                            \
+        fl_note_64(in[argument][i], bound, &reach);                                                                              \
+        __VA_ARGS__                                                                                                              \
+    }
+#define FL_LOOP_1_1(loop, formula) loop(formula(in[0][i], &out[0][i], p);)
+#define FL_LOOP_2_1(loop, formula) loop(formula(in[0][i], in[1][i], &out[0][i], p);)
+#define FL_LOOP_3_2(loop, formula) loop(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
+#define FL_LOOP_4_1(loop, formula) loop(formula(in[0][i], in[1][i], in[2][i], in[3][i], &out[0][i], p);)
+#define FL_LOOP_5_3(loop, formula)                                                                                               \
+    loop(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], &out[2][i], p);)
+#define FL_LOOP_5_2(loop, formula) loop(formula(in[0][i], in[1][i], in[2][i], in[3][i], in[4][i], &out[0][i], &out[1][i], p);)
 /* The plain form, without the biases. */
-#define FL_PLAIN_4_1(formula) FL_LOOP(formula(in[0][i], in[1][i], &out[0][i], p);)
-#define FL_PLAIN_5_2(formula) FL_LOOP(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
+#define FL_PLAIN_4_1(loop, formula) loop(formula(in[0][i], in[1][i], &out[0][i], p);)
+#define FL_PLAIN_5_2(loop, formula) loop(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
 
 /* With `streamed` outputs are written past the caches; they begin with a line then. In double the loops take longer than the memory. */
 typedef void block_16(const float *const *in, float *const *out, int count, const void *parameters);
 typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed);
 typedef void block_64(const double *const *in, double *const *out, int count, const void *parameters);
 
-/* True if no |x| is beyond a bound. nan is, if only as a number of bits. */
-static inline int all_near_32(const float *x, int count, float bound)
+/*
+ * How far numbers reach from 0, kept so that compilers make vectors of it: in float the largest |x|, as bits shifted left; in double the sign
+ * of what is left up to a bound, since few instruction sets have maxima of 64-bit integers. nan is farther than any number, if only as bits.
+ */
+static inline void fl_note_32(float x, unsigned *reach)
 {
-    unsigned most = 0;
-    if (!(bound > 0))
-        return 0;
-    _Pragma("omp simd reduction(max : most)")
-    for (int i = 0; i < count; i++) {
-        unsigned twice = fl_bits_32(x[i]) << 1;
-        most = most < twice ? twice : most;
-    }
-    return most <= fl_bits_32(bound) << 1;
+    unsigned twice = fl_bits_32(x) << 1;
+    *reach = *reach < twice ? twice : *reach;
 }
 
-/* The same by signs of differences, since few instruction sets have maxima of 64-bit integers. */
-static inline int all_near_64(const double *x, int count, double bound)
+static inline int is_near_32(unsigned reach, float bound)
 {
-    const long long magnitude = 0x7fffffffffffffffll, most = (long long)fl_bits_64(bound);
-    long long room = 0;
-    if (!(bound > 0))
-        return 0;
-    _Pragma("omp simd reduction(| : room)")
-    for (int i = 0; i < count; i++)
-        room |= most - ((long long)fl_bits_64(x[i]) & magnitude);
-    return room >= 0;
+    return reach <= fl_bits_32(bound) << 1;
 }
+
+static inline void fl_note_64(double x, double bound, long long *reach)
+{
+    *reach |= (long long)fl_bits_64(bound) - ((long long)fl_bits_64(x) & 0x7fffffffffffffffll);
+}
+
+static inline int is_near_64(long long reach, double bound)
+{
+    (void)bound;
+    return reach >= 0;
+}
+
+#define FL_ALL_NEAR(precision, real)                                                                                             \
+    static int all_near_##precision(const real *const *in, int argument, int count, real bound)                                  \
+    {                                                                                                                            \
+        fl_reach_##precision reach = 0;                                                                                          \
+        FL_NOTING_LOOP_##precision() return is_near_##precision(reach, bound);                                                   \
+    }                                                                                                                            \
+    static int is_over_input_##precision(const real *const *in, int inputs, real *const *out, int outputs)                       \
+    {                                                                                                                            \
+        int found = 0;                                                                                                           \
+        for (int i = 0; i < inputs; i++)                                                                                         \
+            for (int k = 0; k < outputs; k++)                                                                                    \
+                found |= in[i] == out[k];                                                                                        \
+        return found;                                                                                                            \
+    }
+typedef unsigned fl_reach_32;
+typedef long long fl_reach_64;
+FL_ALL_NEAR(32, float)
+FL_ALL_NEAR(64, double)
 
 /*
  * A loop in float, past the caches: a few lines are computed together, and then sent off. What is left over is done in the ordinary way.
@@ -108,7 +139,8 @@ static inline int all_near_64(const double *x, int count, double bound)
 
 /*
  * An operator's loop over a block. Most blocks hold nothing but numbers that an activation need not clamp: for those the loop is there
- * without. x: which input the activation's argument is.
+ * without. Whether a block was one of them shows when it is done; if not it is done again, and so it must be known before where results go
+ * over inputs, or past the caches. x: which input the activation's argument is.
  *
  * The other loops are asked "_clamps", which is true of all parameters that get here (see formulas/unary.h): so the compiler knows, and
  * does not make them of two kinds.
@@ -117,32 +149,43 @@ static inline int all_near_64(const double *x, int count, double bound)
     static void name##_block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed)      \
     {                                                                                                                            \
         const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters;                          \
-        if (all_near_32(in[x], count, family##_near_32(&local))) {                                                               \
+        enum { argument = x };                                                                                                   \
+        float bound = family##_near_32(&local);                                                                                  \
+        if (bound > 0 &&                                                                                                         \
+            (!(streamed || is_over_input_32(in, inputs, out, outputs)) || all_near_32(in, argument, count, bound))) {            \
             const struct family##_parameters_32 unclamped = family##_unclamped_32(&local), *p = &unclamped;                      \
+            fl_reach_32 reach = 0;                                                                                               \
             if (streamed) {                                                                                                      \
-                FL_STREAM_LOOP(inputs, outputs, loop(name##_32))                                                                 \
+                FL_STREAM_LOOP(inputs, outputs, loop(FL_LOOP, name##_32))                                                        \
             } else {                                                                                                             \
-                loop(name##_32)                                                                                                  \
+                loop(FL_NOTING_LOOP_32, name##_32)                                                                               \
             }                                                                                                                    \
-        } else if (family##_clamps_32(&local)) {                                                                                 \
+            if (is_near_32(reach, bound))                                                                                        \
+                return;                                                                                                          \
+        }                                                                                                                        \
+        if (family##_clamps_32(&local)) {                                                                                        \
             const struct family##_parameters_32 *p = &local;                                                                     \
             if (streamed) {                                                                                                      \
-                FL_STREAM_LOOP(inputs, outputs, loop(name##_32))                                                                 \
+                FL_STREAM_LOOP(inputs, outputs, loop(FL_LOOP, name##_32))                                                        \
             } else {                                                                                                             \
-                loop(name##_32)                                                                                                  \
+                loop(FL_LOOP, name##_32)                                                                                         \
             }                                                                                                                    \
         }                                                                                                                        \
     }
-#define FL_DOUBLE_FUNCTION(name, family, loop, x)                                                                                \
+#define FL_DOUBLE_FUNCTION(name, family, inputs, outputs, loop, x)                                                               \
     static void name##_block_64(const double *const *in, double *const *out, int count, const void *parameters)                  \
     {                                                                                                                            \
         const struct family##_parameters_64 local = *(const struct family##_parameters_64 *)parameters;                          \
-        if (all_near_64(in[x], count, family##_near_64(&local))) {                                                               \
+        enum { argument = x };                                                                                                   \
+        double bound = family##_near_64(&local);                                                                                 \
+        if (bound > 0 && (!is_over_input_64(in, inputs, out, outputs) || all_near_64(in, argument, count, bound))) {             \
             const struct family##_parameters_64 unclamped = family##_unclamped_64(&local), *p = &unclamped;                      \
-            loop(name##_64)                                                                                                      \
-        } else if (family##_clamps_64(&local)) {                                                                                 \
+            fl_reach_64 reach = 0;                                                                                               \
+            loop(FL_NOTING_LOOP_64, name##_64) if (is_near_64(reach, bound)) return;                                             \
+        }                                                                                                                        \
+        if (family##_clamps_64(&local)) {                                                                                        \
             const struct family##_parameters_64 *p = &local;                                                                     \
-            loop(name##_64)                                                                                                      \
+            loop(FL_LOOP, name##_64)                                                                                             \
         }                                                                                                                        \
     }
 /* Where there is no such input: in the ordinary way alone, since it is rarer. */
@@ -152,20 +195,20 @@ static inline int all_near_64(const double *x, int count, double bound)
         const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters,        \
                                                      *p = &local;                                                                \
         if (family##_clamps_##precision(p))                                                                                      \
-            loop(name##_##precision)                                                                                             \
+            loop(FL_LOOP, name##_##precision)                                                                                    \
     }
 #define FL_CLAMPED_FUNCTIONS(name, family, loop)                                                                                 \
     FL_CLAMPED_FUNCTION(name, float, 32, family, loop, , int streamed __attribute__((unused)))                                   \
     FL_CLAMPED_FUNCTION(name, double, 64, family, loop)
 #define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
     FL_FLOAT_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                               \
-    FL_DOUBLE_FUNCTION(kernel, family, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
+    FL_DOUBLE_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
 #define FL_PAIRED_OPERATOR(kernel, family, inputs, outputs, roles)                                                               \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)                                                           \
     FL_FLOAT_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                \
-    FL_DOUBLE_FUNCTION(kernel##_plain, family, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
+    FL_DOUBLE_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
 #include "../operators.def"
 
 /* By operator; and, where there is one, its plain form. */

@@ -15,7 +15,7 @@ typedef int64_t short_loop(const char *const *in, char *const *out, const int *a
     {                                                                                                                            \
         const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters, *p = &local;             \
         if (family##_near_32(p) < 0x1p16f)                                                                                       \
-            loop(name##_16) else name##_block_32(in, out, count, parameters, 0);                                                 \
+            loop(FL_LOOP, name##_16) else name##_block_32(in, out, count, parameters, 0);                                        \
     }
 
 #if FL_PIECE > 0
@@ -46,7 +46,7 @@ typedef int64_t short_loop(const char *const *in, char *const *out, const int *a
                 }                                                                                                                \
                 for (int k = 0; k < (outputs); k++)                                                                              \
                     out[k] = results[k] + first;                                                                                 \
-                loop(name##_16)                                                                                                  \
+                loop(FL_LOOP, name##_16)                                                                                         \
             }                                                                                                                    \
             for (int k = 0; k < (outputs); k++)                                                                                  \
                 for (int first = 0; first < block; first += FL_PIECE, to[k] += FL_PIECE * 2)                                     \
