@@ -136,13 +136,15 @@ def kernels_in_notes(text):
 
 
 class Instruction:
-    __slots__ = ("address", "name", "target")
+    __slots__ = ("address", "name", "target", "masks")
 
-    def __init__(self, address, name, target):
-        self.address, self.name, self.target = address, name, target
+    def __init__(self, address, name, target, masks):
+        self.address, self.name, self.target, self.masks = address, name, target, masks
 
 
 LABEL = re.compile(r"^([0-9a-f]+) <\w+>:$")
+# What sets the mask of active threads, such that none may be left.
+MASKS = re.compile(r"^(s_\w+_saveexec_|v_cmpx_|s_(?!or_b)\w+ exec)")
 JUMP_TARGET = re.compile(r"<\w+\+0x([0-9a-f]+)>\s*$")
 
 
@@ -164,7 +166,8 @@ def kernels_in_disassembly(text):
         if name.startswith(("s_cbranch", "s_branch")):
             jump = JUMP_TARGET.search(comment)
             target = base + int(jump.group(1), 16) if jump else base
-        instructions.append(Instruction(int(comment.partition(":")[0], 16), name, target))
+        masks = bool(MASKS.match(" ".join(code.split())))
+        instructions.append(Instruction(int(comment.partition(":")[0], 16), name, target, masks))
     return kernels
 
 
@@ -216,9 +219,14 @@ def blocks_of(instructions):
     at = {block.instructions[0].address: k for k, block in enumerate(blocks)}
     for k, block in enumerate(blocks):
         last = block.instructions[-1]
-        if last.name not in ("s_branch", "s_endpgm") and k + 1 < len(blocks):
+        # Where no instruction before the branch takes threads away some are active, and it always goes the same way.
+        some_active = not any(i.masks for i in block.instructions)
+        ends = last.name in ("s_branch", "s_endpgm") or (last.name == "s_cbranch_execnz" and some_active)
+        if not ends and k + 1 < len(blocks):
             block.following.append(k + 1)
-        if last.target is not None and at.get(last.target) not in block.following:
+        if last.target is None or (last.name == "s_cbranch_execz" and some_active):
+            continue
+        if at.get(last.target) not in block.following:
             block.following.append(at[last.target])
     return blocks
 

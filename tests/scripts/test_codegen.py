@@ -62,12 +62,12 @@ def disassembly(lines):
 
 
 VECTOR_AND_TAIL = [
-    "v_cmp_lt_u32_e32",  # 0
+    "v_cmpx_lt_u32_e32",  # 0
     "s_cbranch_execz 10",
     "s_waitcnt",
     "global_load_b128",
     "v_exp_f32_e32",
-    "s_cbranch_execz 7",  # a formula's own branch
+    "s_cbranch_vccz 7",  # a formula's own branch
     "v_mul_f32_e32",
     "v_dual_add_f32",  # 7
     "global_store_b128",
@@ -122,6 +122,35 @@ def test_vector_path_takes_one_of_two_alternatives(codegen, turn):
     instructions = codegen.kernels_in_disassembly(disassembly(swapped))["kernel"]
     path = codegen.vector_path(codegen.blocks_of(instructions))
     assert [i.name for i in path] == [line.split()[0] for line in swapped[:12] + swapped[16:]]
+
+
+# Blocks that have two vectors a thread, and those that take what is left over. The end of these leads past the former
+# by a branch that depends on the mask of active threads, of which there always are some.
+TWO_VECTORS_IN_FULL_BLOCKS = [
+    "s_cmp_ge_u32",  # 0
+    "s_cbranch_scc0 8",
+    "s_and_saveexec_b64",  # 2: what is left over
+    "s_cbranch_execz 6",
+    "global_load_dwordx4",
+    "global_store_dwordx4",
+    "s_or_b64",  # 6
+    "s_cbranch_execnz 12",
+    "global_load_dwordx4",  # 8: two vectors
+    "global_load_dwordx4",
+    "global_store_dwordx4",
+    "global_store_dwordx4",
+    "s_endpgm",  # 12
+]
+
+
+def test_vector_path_knows_that_some_threads_are_active(codegen):
+    lines = TWO_VECTORS_IN_FULL_BLOCKS
+    swapped = [*lines[:7], "s_cbranch_execz 9", "s_endpgm", *lines[8:]]
+    swapped[1] = "s_cbranch_scc0 9"
+    for some in (lines, swapped):
+        instructions = codegen.kernels_in_disassembly(disassembly(some))["kernel"]
+        path = codegen.vector_path(codegen.blocks_of(instructions))
+        assert [i.name for i in path] == ["s_cmp_ge_u32", "s_cbranch_scc0", *lines[8:]]
 
 
 @pytest.mark.parametrize(
