@@ -49,18 +49,22 @@ struct fl_compensated {
     }
 };
 
-/* Rows that are on their way at once; in double fewer, or registers run out. */
-#define FL_AHEAD (sizeof(fl_operand) == 8 ? 8 : 16)
+/* Rows that are on their way at once. On the host one number will do for all devices. */
+#if FL_DEVICE_CODE
+enum { fl_ahead = sizeof(fl_operand) == 8 ? fl_tuned().rows_float64 : fl_tuned().rows };
+#else
+enum { fl_ahead = 16 };
+#endif
 
 /* Adds the elements of several rows: by twos, fours ..., whose sums need not wait for each other, with what each of these loses. */
 FL_INLINE void fl_add_rows(fl_compensated &sum, const fl_operand *element)
 {
-    fl_real x[FL_AHEAD];
+    fl_real x[fl_ahead];
 #pragma GCC unroll 16
-    for (int k = 0; k < FL_AHEAD; k++)
+    for (int k = 0; k < fl_ahead; k++)
         x[k] = fl_from_memory(element[k]);
 #pragma GCC unroll 8
-    for (int half = FL_AHEAD / 2; half > 0; half /= 2)
+    for (int half = fl_ahead / 2; half > 0; half /= 2)
 #pragma GCC unroll 16
         for (int k = 0; k < half; k++)
             x[k] = fl_sum_of(x[k], x[k + half], sum.lost);
@@ -80,10 +84,10 @@ FL_INLINE void fl_column_sum(const fl_arguments &arguments)
         if (column < arguments.columns) {
             const fl_operand *from = (const fl_operand *)arguments.data[0] + column + group * arguments.row_stride[0];
             long long row = group;
-            for (; row + (FL_AHEAD - 1) * FL_REDUCTION_ROWS < arguments.rows; row += FL_AHEAD * FL_REDUCTION_ROWS) {
-                fl_operand ahead[FL_AHEAD];
+            for (; row + (fl_ahead - 1) * FL_REDUCTION_ROWS < arguments.rows; row += fl_ahead * FL_REDUCTION_ROWS) {
+                fl_operand ahead[fl_ahead];
 #pragma GCC unroll 16
-                for (int k = 0; k < FL_AHEAD; k++, from += step)
+                for (int k = 0; k < fl_ahead; k++, from += step)
                     ahead[k] = fl_load(from);
                 fl_add_rows(mine, ahead);
             }

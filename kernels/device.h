@@ -10,6 +10,7 @@
 #define FL_KERNEL_CODE 1
 
 #include "../lib/formulas/precision.h"
+#include "../lib/gpu/tuning.h"
 #include "../lib/gpu/walk.h"
 
 /*
@@ -30,6 +31,44 @@
 #define FL_KERNEL extern "C"
 #define FL_GLOBAL
 #include "host.h"
+#endif
+
+/*
+ * The row of lib/gpu/tuning.def, a constant: that of the target, whose macro clang defines as 1. On the host, where the same code plays all
+ * devices, that of the one which is played.
+ */
+#if FL_DEVICE_CODE
+static constexpr fl_tuning fl_tunings[] = {
+#define FL_TUNING FL_TUNING_ROW
+#include "../lib/gpu/tuning.def"
+};
+#define FL_TEXT(text)        #text
+#define FL_IS_DEFINED(macro) (sizeof(FL_TEXT(macro)) == sizeof "1")
+static constexpr int fl_family =
+#if defined(__CUDA__)
+    FL_FAMILY_nvidia;
+#else
+#define FL_TUNED(architecture, family) FL_IS_DEFINED(__##architecture##__) ? FL_FAMILY_##family:
+#include "../lib/gpu/tuning.def"
+    FL_FAMILY_UNLISTED;
+#endif
+FL_INLINE constexpr fl_tuning fl_tuned()
+{
+    return fl_tunings[fl_family];
+}
+FL_INLINE constexpr bool fl_loads_stream()
+{
+    return fl_tuned().loads == FL_LOADS_STREAMING;
+}
+#else
+FL_INLINE const fl_tuning &fl_tuned()
+{
+    return *fl_host_place.tuning;
+}
+FL_INLINE constexpr bool fl_loads_stream() /* which makes no difference to results */
+{
+    return false;
+}
 #endif
 
 /* The calling thread's index in the grid, and the number of threads in the grid. */
@@ -247,8 +286,12 @@ typedef unsigned fl_vector __attribute__((vector_size(FL_VECTOR_BYTES)));
 #else
 typedef unsigned fl_vector __attribute__((vector_size(FL_VECTOR_BYTES), may_alias));
 #endif
-FL_INLINE fl_vector fl_load_vector(const void *from)
+template <bool is_streaming> FL_INLINE fl_vector fl_load_vector(const void *from)
 {
+#if FL_DEVICE_CODE
+    if constexpr (is_streaming)
+        return __builtin_nontemporal_load((const FL_GLOBAL fl_vector *)from);
+#endif
     return *(const FL_GLOBAL fl_vector *)from;
 }
 FL_INLINE void fl_store_vector(void *to, fl_vector vector)

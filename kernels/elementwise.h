@@ -88,6 +88,9 @@ FL_INLINE void fl_to_memory(fl_real x, fl_real &to)
 typedef FL_TYPE(FL_OPERAND) fl_operand;
 typedef FL_TYPE(FL_RESULT) fl_result;
 
+/* Whether the operands are all of one dtype. */
+#define FL_IS_ONE_DTYPE (FL_NUMBER(FL_OPERAND) == FL_NUMBER(FL_RESULT))
+
 /* Elements that a thread works on at once: as many of the narrower type as a vector access holds. */
 #define FL_LENGTH ((int)(FL_VECTOR_BYTES / (sizeof(fl_operand) < sizeof(fl_result) ? sizeof(fl_operand) : sizeof(fl_result))))
 
@@ -163,7 +166,7 @@ template <class T> FL_INLINE void fl_keep_element(T element, unsigned *word)
  * Fetches an operand, or the interleaved pair (parts 2) that begins with it, without looking at it, so that the next fetch need not
  * wait for this one. Where it may (`repeats`) one value is repeated; an absent operand reads as -0, which adds nothing.
  */
-template <class T, int length, int parts, bool repeats>
+template <class T, int length, int parts, bool repeats, bool streams>
 FL_INLINE void fl_fetch(const fl_arguments &arguments, int operand, fl_place place, unsigned *word)
 {
     enum { bytes = length * parts * sizeof(T) };
@@ -198,10 +201,11 @@ FL_INLINE void fl_fetch(const fl_arguments &arguments, int operand, fl_place pla
             __builtin_memcpy(word + i * cell::words, some, sizeof some);
         }
     } else {
+        constexpr bool is_streaming = streams && bytes == FL_VECTOR_BYTES; /* of several accesses each needs the others' lines */
         const T *first = from + place.row * arguments.row_stride[operand] + place.column * parts;
 #pragma GCC unroll 8
         for (int v = 0; v < bytes / FL_VECTOR_BYTES; v++) {
-            fl_vector vector = fl_load_vector((const char *)first + v * FL_VECTOR_BYTES);
+            fl_vector vector = fl_load_vector<is_streaming>((const char *)first + v * FL_VECTOR_BYTES);
             __builtin_memcpy((char *)word + v * FL_VECTOR_BYTES, &vector, sizeof vector);
         }
     }
@@ -284,17 +288,18 @@ template <class Operator, int length, int parts, bool plain, bool repeats> struc
 
     FL_METHOD void fetch(const fl_arguments &arguments, fl_place place)
     {
+        constexpr bool streams = !repeats && fl_loads_stream(); /* what is repeated is used again */
 #pragma GCC unroll 8
         for (int k = 0; k < Operator::inputs; k++) {
             char role = Operator::role(k);
             if (plain && (role == 'b' || role == 'c'))
                 continue;
             if (role == 'y')
-                fl_fetch<fl_result, length, 1, true>(arguments, k, place, word[k]);
+                fl_fetch<fl_result, length, 1, true, streams>(arguments, k, place, word[k]);
             else if (parts == 2 && fl_begins_pair(role))
-                fl_fetch<fl_operand, length, parts, repeats>(arguments, k, place, word[k]);
+                fl_fetch<fl_operand, length, parts, repeats, streams>(arguments, k, place, word[k]);
             else if (parts == 1 || !fl_ends_pair(role))
-                fl_fetch<fl_operand, length, 1, repeats>(arguments, k, place, word[k]);
+                fl_fetch<fl_operand, length, 1, repeats, streams>(arguments, k, place, word[k]);
         }
     }
 
@@ -347,12 +352,11 @@ template <class Operator, int length, int parts, bool plain, bool repeats> struc
     }
 };
 
-/* One row in vectors, one a thread; the elements that fill no vector go to further threads. The grid covers them all. */
+/* Of one row in vectors the vector of that index; what follows the last one are the elements that fill no vector. */
 template <class Operator, bool plain>
-FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters)
+FL_INLINE void fl_take_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters, unsigned vectors,
+                              unsigned index)
 {
-    unsigned index = fl_block_index() * FL_BLOCK_THREADS + (unsigned)fl_block_thread();
-    unsigned vectors = (unsigned)((unsigned long long)arguments.columns / FL_LENGTH);
     if (index < vectors) {
         fl_element_step<Operator, FL_LENGTH, 1, plain, false>::take(arguments, parameters, {0, (long long)index * FL_LENGTH});
     } else {
@@ -363,15 +367,47 @@ FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename O
 }
 
 /*
+ * One row in vectors, as many a thread as lib/gpu/tuning.def says. Where that is several, blocks that have all of them fetch them before
+ * the first is computed; what is left over goes to further blocks, one vector or element a thread. The grid covers them all.
+ */
+template <class Operator, bool plain>
+FL_INLINE void fl_element_vector(const fl_arguments &arguments, const typename Operator::parameters &parameters)
+{
+    const unsigned together = FL_VECTORS_TOGETHER(fl_tuned(), Operator::inputs + Operator::outputs, FL_IS_ONE_DTYPE);
+    unsigned index = fl_block_index() * (FL_BLOCK_THREADS * together) + (unsigned)fl_block_thread();
+    unsigned vectors = (unsigned)((unsigned long long)arguments.columns / FL_LENGTH);
+    if (together == 1) {
+        fl_take_vector<Operator, plain>(arguments, parameters, vectors, index);
+        return;
+    }
+    unsigned full_blocks = vectors / (FL_BLOCK_THREADS * together), further = fl_block_index() - full_blocks;
+    if (fl_block_index() < full_blocks) {
+        fl_element_step<Operator, FL_LENGTH, 1, plain, false> step[FL_TOGETHER_MOST];
+        fl_place place[FL_TOGETHER_MOST];
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < together; k++) {
+            place[k] = {0, (long long)(index + k * FL_BLOCK_THREADS) * FL_LENGTH};
+            step[k].fetch(arguments, place[k]);
+        }
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < together; k++)
+            step[k].finish(arguments, parameters, place[k]);
+    } else if (further <= together) { /* blocks after that have nothing to do, and the index might pass 32 bits */
+        index -= further * (FL_BLOCK_THREADS * (together - 1));
+        fl_take_vector<Operator, plain>(arguments, parameters, vectors, index);
+    }
+}
+
+/*
  * Rows in packs of `length`, of which the columns are a multiple. Packs of interleaved pairs go by twos, both of which are fetched before
- * the first is computed: see lib/gpu/walk.h.
+ * the first is computed: see lib/gpu/tuning.def.
  */
 template <class Operator, int length, int parts, bool plain>
 FL_INLINE void fl_element_rows(const fl_arguments &arguments, fl_division division,
                                const typename Operator::parameters &parameters)
 {
     typedef fl_element_step<Operator, length, parts, plain, true> row_step;
-    enum { together = parts == 2 && plain ? FL_PAIRS_TOGETHER(Operator::inputs + Operator::outputs) : 1 };
+    const int together = parts == 2 && plain ? FL_PAIRS_TOGETHER(fl_tuned(), Operator::inputs + Operator::outputs) : 1;
     long long width = arguments.columns / length, packs = arguments.rows * width;
     auto place_of = [=](long long index) -> fl_place {
         long long row;

@@ -5,15 +5,18 @@
 #ifndef FL_KERNELS_HOST_H
 #define FL_KERNELS_HOST_H
 
+#include "../lib/gpu/tuning.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Where in the grid the calling thread is: set by whoever runs a kernel. */
+/* Where in the grid the calling thread is, and on what device: set by whoever runs a kernel. */
 struct fl_host_place {
     unsigned block, blocks;
     unsigned thread, threads; /* of the block */
     unsigned lanes;           /* of a wave */
+    const struct fl_tuning *tuning;
 };
 extern __thread struct fl_host_place fl_host_place;
 

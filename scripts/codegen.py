@@ -15,6 +15,7 @@ What the columns mean stands in docs/amd-codegen.md.
 
 import argparse
 import fnmatch
+import functools
 import glob
 import operator
 import os
@@ -353,10 +354,28 @@ def parse_name(name):
     return kernel, found[0], found[-1], mode
 
 
-def vectors_together(kernel, mode):
-    """How many vectors of each operand a thread has on their way at once: see lib/gpu/walk.h."""
-    has_eight_operands = kernel.endswith("_double_backward")
-    return 2 if mode == "pairs" and not has_eight_operands else 1
+TUNING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib", "gpu", "tuning.def")
+
+
+@functools.cache
+def tuning():
+    """{target: (vectors on their way, the same of pairs)}; "" stands for AMD's targets that are not in the list."""
+    with open(TUNING, encoding="utf-8") as opened:
+        text = opened.read()
+    rows = {
+        family: (int(a), int(b)) for family, a, b in re.findall(r"^FL_TUNING\((\w+), (\d+), (\d+),", text, re.MULTILINE)
+    }
+    tuned = re.findall(r"^FL_TUNED\((\w+), (\w+)\)", text, re.MULTILINE)
+    return {"": rows["gcn"], **{name.replace("_", "-"): rows[family] for name, family in tuned}}
+
+
+def vectors_together(target, kernel, dtypes, mode):
+    """How many vectors of each operand a thread has on their way at once: see lib/gpu/tuning.h."""
+    has_eight_operands = "glu" in kernel and kernel.endswith("_double_backward")
+    vectors, pairs = tuning().get(target, tuning()[""])
+    if mode == "vector" and len(dtypes) == 1:
+        return 1 if has_eight_operands else vectors
+    return pairs if mode == "pairs" and not has_eight_operands else 1
 
 
 def rounded(count, elements):
@@ -370,7 +389,9 @@ def row_of(target, name, notes, instructions, compiler=""):
     agprs = int(notes.get(".agpr_count", 0))
     vgprs, sgprs = int(notes[".vgpr_count"]), int(notes[".sgpr_count"])
     path = vector_path(blocks) if mode != "element" else None
-    elements = VECTOR_BYTES // min(DTYPES[operand], DTYPES[result]) * vectors_together(kernel, mode)
+    elements = (
+        VECTOR_BYTES // min(DTYPES[operand], DTYPES[result]) * vectors_together(target, kernel, {operand, result}, mode)
+    )
     if int(notes[".group_segment_fixed_size"]) > 0:
         elements, path = reduction_loop(blocks)
     counted = path or []

@@ -10,7 +10,7 @@ if HAVE_CXX
 # Every GPU module's source, once more by the host's compiler; and the kernels by which the stand-in itself is tested.
 standin_kernels = $(gpu_modules:kernels/%=tests/standin/kernels/%.o)
 standin_probe = tests/standin/probe.o
-standin_common = $(addprefix tests/standin/,grid.o memory.o module.o stream.o)
+standin_common = $(addprefix tests/standin/,grid.o memory.o module.o stream.o tuning.o)
 standin_hip = $(addprefix tests/standin/,hip.o code_object.o)
 standin_cuda = $(addprefix tests/standin/,cuda.o ptx.o)
 standin_objects = $(standin_common) $(standin_hip) $(standin_cuda)
@@ -31,9 +31,12 @@ $(standin_kernels): Makefile
 $(standin_probe): Makefile
 	$(verbose_host)$(MKDIR_P) $(@D) && $(host_compile) -MD -MP -MF $@.d -o $@ $(srcdir)/tests/standin/probe.hip
 
-$(standin_objects): tests/standin/%.o: tests/standin/%.c Makefile
-	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(tests_cppflags) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC \
+standin_compile = $(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(tests_cppflags) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC \
 	    -MD -MP -MF $@.d -c -o $@ $<
+$(filter-out %/tuning.o,$(standin_objects)): tests/standin/%.o: tests/standin/%.c Makefile
+	$(standin_compile)
+tests/standin/tuning.o: lib/gpu/tuning.c Makefile
+	$(standin_compile)
 
 # The sonames are those of the vendors' own libraries; the files are called as in PyTorch's wheels, without the number.
 standin_link = $(AM_V_CCLD)$(CC) $(AM_CFLAGS) $(CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -lm -lpthread $(LIBS) -Wl,-soname,
@@ -69,7 +72,7 @@ GPU_TESTS = tests/test_geometry tests/test_gpu_loader tests/test_on_gpu tests/te
 check_PROGRAMS += $(GPU_TESTS)
 TESTS += $(GPU_TESTS)
 
-tests_test_geometry_SOURCES = tests/test_geometry.c lib/gpu/geometry.c
+tests_test_geometry_SOURCES = tests/test_geometry.c lib/gpu/geometry.c lib/gpu/tuning.c
 tests_test_geometry_CPPFLAGS = $(tests_cppflags)
 tests_test_geometry_CFLAGS = $(tests_cflags)
 tests_test_geometry_LDADD = $(tests_internal_libs)

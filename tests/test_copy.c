@@ -81,9 +81,16 @@ static void every_dtype_and_layout(void **state)
     static const struct {
         int64_t rows, columns, row_stride;
         int shift;
-    } layouts[] = {{1, 1, 1, 0},       {1, 7, 7, 0},       {1, 512, 512, 0},
-                   {1, 1000, 1000, 0}, {1, 1000, 1000, 8}, {1, 513, 513, 3},
-                   {9, 64, 128, 0},    {9, 33, 35, 0},     {1, ELEMENTS_MOST, ELEMENTS_MOST, 0}};
+    } layouts[] = {{1, 1, 1, 0},
+                   {1, 7, 7, 0},
+                   {1, 512, 512, 0},
+                   {1, 1000, 1000, 0},
+                   {1, 1000, 1000, 8},
+                   {1, 513, 513, 3},
+                   {9, 64, 128, 0},
+                   {9, 33, 35, 0},
+                   {1, 10597, 10597, 0}, /* blocks of 512 vectors, vectors and elements left over */
+                   {1, ELEMENTS_MOST, ELEMENTS_MOST, 0}};
     for (int e = 0; e < COUNT(entries); e++)
         for (int f = 0; f < FORMATS; f++)
             for (int k = 0; k < COUNT(layouts); k++)
@@ -101,7 +108,7 @@ static void every_dtype_and_layout(void **state)
 static void in_place(void **state)
 {
     (void)state;
-    enum { COUNT_OF = 700 };
+    enum { COUNT_OF = 2309 };
     int64_t shape[] = {COUNT_OF};
     for (int e = 0; e < COUNT(entries); e++)
         for (int input = 0; input < entries[e].tensors - entries[e].outputs; input++)

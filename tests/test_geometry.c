@@ -3,11 +3,11 @@
 
 #include "gpu/geometry.h"
 
-/* The geometry of a kernel with that many operands of one dtype; any will do. */
+/* The geometry of a kernel with that many operands of one dtype, any will do, where a thread has one vector of each on its way. */
 static struct fl_geometry geometry_of(const struct fl_arguments *arguments, int operands, enum fl_dtype dtype)
 {
     return fl_geometry(arguments, &fl_operators[operands == 2 ? FL_INDEX_swish_forward : FL_INDEX_swish_backward],
-                       (struct fl_types){dtype, dtype});
+                       (struct fl_types){dtype, dtype}, fl_tuning_of("gfx1151"));
 }
 
 /* A dense call on `columns` elements, all operands aligned. */
@@ -160,9 +160,12 @@ static void test_pairs_go_by_two(void **state)
     static const struct {
         int op, together;
     } cases[] = {{FL_INDEX_swiglu_forward, 2}, {FL_INDEX_swiglu_backward, 2}, {FL_INDEX_swiglu_double_backward, 1}};
+    static const char *const architectures[] = {"sm_90", "gfx1151", "gfx90a", "gfx942"};
     (void)state;
     for (int k = 0; k < COUNT(cases); k++)
-        for (enum fl_dtype dtype = 0; dtype < FL_DTYPES; dtype++) {
+        for (int number = 0; number < FL_DTYPES * COUNT(architectures); number++) {
+            enum fl_dtype dtype = number % FL_DTYPES;
+            int card = number / FL_DTYPES;
             const struct fl_operator *op = &fl_operators[cases[k].op];
             struct fl_types types = {dtype, dtype};
             long long length = FL_VECTOR_BYTES / fl_dtype_size[dtype], block = (long long)cases[k].together * FL_BLOCK_THREADS;
@@ -172,7 +175,7 @@ static void test_pairs_go_by_two(void **state)
                          {block, 1, 1}, {block + 1, 1, 2}, {3, block, 3},     {1ll << 20, 1ll << 20, FL_BLOCKS_MOST}};
             for (int size = 0; size < COUNT(sizes); size++) {
                 struct fl_arguments arguments = interleaved(op, dtype, sizes[size].rows, sizes[size].vectors * length);
-                struct fl_geometry geometry = fl_geometry(&arguments, op, types);
+                struct fl_geometry geometry = fl_geometry(&arguments, op, types, fl_tuning_of(architectures[card]));
                 assert_int_equal(geometry.mode, FL_MODE_PAIRS);
                 assert_int_equal(geometry.blocks, sizes[size].blocks);
                 long long steps = sizes[size].rows * sizes[size].vectors;
@@ -185,11 +188,94 @@ static void test_pairs_go_by_two(void **state)
                 continue;
             struct fl_arguments arguments = interleaved(op, dtype, 1, (FL_BLOCK_THREADS + 1) * length);
             arguments.plain = 0;
-            assert_int_equal(fl_geometry(&arguments, op, types).mode, FL_MODE_PAIRS_FULL);
-            assert_int_equal(fl_geometry(&arguments, op, types).blocks, 2);
+            assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of(architectures[card])).mode, FL_MODE_PAIRS_FULL);
+            assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of(architectures[card])).blocks, 2);
             arguments.columns -= length;
-            assert_int_equal(fl_geometry(&arguments, op, types).blocks, 1);
+            assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of(architectures[card])).blocks, 1);
         }
+}
+
+static int same_tuning(const struct fl_tuning *tuning, const struct fl_tuning *other)
+{
+    return tuning->vectors == other->vectors && tuning->pairs == other->pairs && tuning->rows == other->rows &&
+           tuning->rows_float64 == other->rows_float64 && tuning->loads == other->loads;
+}
+
+/* Every architecture that configure builds for by default, or that a generic target of its serves, has the row of its family. */
+static void test_every_architecture_has_its_row(void **state)
+{
+    static const struct {
+        const char *architectures;
+        struct fl_tuning tuning;
+    } families[] = {
+        {"sm_75 sm_80 sm_90 sm_120", {1, 2, 16, 8, FL_LOADS_ORDINARY}},
+        {"gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx90a:sramecc+:xnack-", {1, 2, 16, 8, FL_LOADS_ORDINARY}},
+        {"gfx940 gfx941 gfx942 gfx950 gfx942:sramecc+:xnack-", {2, 2, 16, 8, FL_LOADS_STREAMING}},
+        {"gfx1010 gfx1011 gfx1012 gfx1013 gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 gfx1100 gfx1101 gfx1102 "
+         "gfx1103 "
+         "gfx1150 gfx1151 gfx1152 gfx1153 gfx1200 gfx1201",
+         {1, 2, 16, 8, FL_LOADS_ORDINARY}},
+        /* What has no row of its own, because it is not known, or because the runtime does not tell, or because more is. */
+        {"gfx803 gfx94 gfx9421 gfx1250 AMD an_unknown_architecture", {1, 2, 16, 8, FL_LOADS_ORDINARY}},
+    };
+    (void)state;
+    for (int k = 0; k < COUNT(families); k++)
+        for (const char *at = families[k].architectures; *at != '\0'; at += strspn(at, " ")) {
+            char name[64];
+            int length = (int)strcspn(at, " ");
+            snprintf(name, sizeof name, "%.*s", length, at);
+            if (!same_tuning(fl_tuning_of(name), &families[k].tuning))
+                fail_msg("%s has another row", name);
+            at += length;
+        }
+}
+
+/* A thread of an Instinct of the MI300 series takes two vectors in a block that has all of them; what is left over has a thread each. */
+static void test_two_vectors_a_thread(void **state)
+{
+    static const struct {
+        int op;
+        enum fl_dtype operand, result;
+        int together;
+    } cases[] = {
+        {FL_INDEX_swish_forward, FL_FLOAT32, FL_FLOAT32, 2},         {FL_INDEX_swish_backward, FL_BFLOAT16, FL_BFLOAT16, 2},
+        {FL_INDEX_swiglu_backward, FL_FLOAT16, FL_FLOAT16, 2},       {FL_INDEX_swish_double_backward, FL_FLOAT64, FL_FLOAT64, 2},
+        {FL_INDEX_swish_forward, FL_BFLOAT16, FL_FLOAT32, 1},        {FL_INDEX_swish_backward, FL_FLOAT32, FL_FLOAT16, 1},
+        {FL_INDEX_swiglu_double_backward, FL_FLOAT32, FL_FLOAT32, 1}};
+    static const long long vectors[] = {
+        0, 1, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 1279, 1280, (1ll << 31) + 1, (1ll << 32) - 300};
+    (void)state;
+    for (int k = 0; k < COUNT(cases); k++)
+        for (int v = 0; v < COUNT(vectors); v++) {
+            const struct fl_operator *op = &fl_operators[cases[k].op];
+            struct fl_types types = {cases[k].operand, cases[k].result};
+            int size = fl_dtype_size[types.operand] < fl_dtype_size[types.result] ? fl_dtype_size[types.operand]
+                                                                                  : fl_dtype_size[types.result];
+            int length = FL_VECTOR_BYTES / size;
+            for (int left = vectors[v] == 0; left < length; left++) {
+                struct fl_arguments arguments = dense(op->inputs + op->outputs, vectors[v] * length + left);
+                arguments.plain = 1;
+                struct fl_geometry geometry = fl_geometry(&arguments, op, types, fl_tuning_of("gfx942"));
+                assert_int_equal(geometry.mode, FL_MODE_VECTOR);
+                /* As the kernel has it: blocks of 256 threads that take all, and further ones of 256 steps. */
+                long long full = vectors[v] / (256 * cases[k].together), rest = vectors[v] % (256 * cases[k].together) + left;
+                assert_int_equal(geometry.blocks, full + (rest + 255) / 256);
+                assert_true(geometry.blocks <= FL_BLOCKS_MOST);
+            }
+        }
+    struct fl_arguments arguments = dense(2, 4 * 512 * 10);
+    const struct fl_operator *op = &fl_operators[FL_INDEX_swish_forward];
+    struct fl_types types = {FL_FLOAT32, FL_FLOAT32};
+    assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of("gfx950")).blocks, 10);
+    assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of("gfx90a")).blocks, 20);
+    assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of("sm_90")).blocks, 20);
+    arguments.columns += 3; /* three threads of a further block */
+    assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of("gfx942")).blocks, 11);
+    arguments.columns += 4 * 256; /* and it, and another one */
+    assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of("gfx942")).blocks, 12);
+    arguments.row_stride[0] = arguments.row_stride[1] = arguments.columns -= 3;
+    arguments.rows = 3; /* one vector a thread in all modes but that */
+    assert_int_equal(fl_geometry(&arguments, op, types, fl_tuning_of("gfx942")).blocks, 63);
 }
 
 /* A repeated value is read as one element, wherever it lies; a repeated row is a row. */
@@ -240,6 +326,8 @@ int main(void)
         cmocka_unit_test(test_broadcast_needs_no_alignment),
         cmocka_unit_test(test_repeated_operand_has_another_mode),
         cmocka_unit_test(test_pairs_go_by_two),
+        cmocka_unit_test(test_every_architecture_has_its_row),
+        cmocka_unit_test(test_two_vectors_a_thread),
         cmocka_unit_test(test_division_is_exact),
     };
     return cmocka_run_group_tests_name("geometry of a launch", tests, NULL, NULL);

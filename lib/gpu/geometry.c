@@ -65,20 +65,25 @@ struct fl_division fl_division_by(long long divisor, long long indices)
     return division;
 }
 
-struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types)
+struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types,
+                               const struct fl_tuning *tuning)
 {
     struct fl_geometry geometry = {FL_MODE_ELEMENT, 1, {0, -1}};
     int operand_size = fl_dtype_size[types.operand], result_size = fl_dtype_size[types.result];
     int length = FL_VECTOR_BYTES / (operand_size < result_size ? operand_size : result_size);
     int is_plain = arguments->plain || op->roles[op->inputs - 1] != 'c'; /* other operators have but one form */
-    long long steps, block_steps = FL_BLOCK_THREADS;
+    long long steps, block_steps = FL_BLOCK_THREADS, full_blocks = 0;
 
     if (op->kind == FL_REDUCTION_KIND) {
         steps = arguments->columns * FL_REDUCTION_ROWS; /* kernels/column_sum.hip: any rows, in whole strips of columns */
     } else if (arguments->rows == 1 && is_plain && rows_fit_vectors(arguments, op, length) && reads_whole_rows(arguments, op) &&
                arguments->columns / length < (long long)FL_BLOCKS_MOST * FL_BLOCK_THREADS - length) {
+        /* Blocks that have as many vectors as they take; then a thread for each vector, and each element, left over. */
+        long long full =
+            (long long)FL_BLOCK_THREADS * FL_VECTORS_TOGETHER(*tuning, op->inputs + op->outputs, types.operand == types.result);
         geometry.mode = FL_MODE_VECTOR;
-        steps = arguments->columns / length + arguments->columns % length; /* a thread for each element left over */
+        full_blocks = arguments->columns / length / full;
+        steps = arguments->columns / length % full + arguments->columns % length;
     } else if (arguments->columns % length == 0 && rows_fit_vectors(arguments, op, length)) {
         geometry.mode = is_plain ? FL_MODE_ROWS : FL_MODE_ROWS_FULL;
         steps = arguments->rows * (arguments->columns / length);
@@ -86,14 +91,14 @@ struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struc
     } else if (arguments->columns % length == 0 && rows_fit_pairs(arguments, op, types, length)) {
         geometry.mode = is_plain ? FL_MODE_PAIRS : FL_MODE_PAIRS_FULL;
         if (is_plain)
-            block_steps *= FL_PAIRS_TOGETHER(op->inputs + op->outputs);
+            block_steps *= FL_PAIRS_TOGETHER(*tuning, op->inputs + op->outputs);
         steps = arguments->rows * (arguments->columns / length);
         geometry.division = fl_division_by(arguments->columns / length, steps);
     } else {
         steps = arguments->rows * arguments->columns;
         geometry.division = fl_division_by(arguments->columns, steps);
     }
-    long long blocks = steps / block_steps + (steps % block_steps != 0);
+    long long blocks = full_blocks + steps / block_steps + (steps % block_steps != 0);
     if (blocks > FL_BLOCKS_MOST)
         blocks = FL_BLOCKS_MOST;
     if (blocks > 1)

@@ -3,6 +3,7 @@
 #define FL_GPU_GEOMETRY_H
 
 #include "../operator.h"
+#include "tuning.h"
 #include "walk.h"
 
 /* The access modes of kernels/elementwise.h. */
@@ -23,7 +24,8 @@ struct fl_geometry {
 /* For the division of indices below `indices` by `divisor`, both at least 1. */
 struct fl_division fl_division_by(long long divisor, long long indices);
 
-/* arguments: at least one element. */
-struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types);
+/* arguments: at least one element. tuning: the device's. */
+struct fl_geometry fl_geometry(const struct fl_arguments *arguments, const struct fl_operator *op, struct fl_types types,
+                               const struct fl_tuning *tuning);
 
 #endif

@@ -17,7 +17,7 @@ static int has_code(enum fl_device_kind kind)
 static fuseline_status launch(struct fl_runtime *runtime, struct fl_device *device, const struct fl_operator *op,
                               struct fl_types types, const struct fl_arguments *arguments, const void *parameters, void *stream)
 {
-    struct fl_geometry geometry = fl_geometry(arguments, op, types);
+    struct fl_geometry geometry = fl_geometry(arguments, op, types, device->tuning);
     void *function, *kernel_parameters[] = {(void *)arguments, &geometry.division, (void *)parameters};
 
     FL_TRY(fl_module_function(runtime, device, op, types, geometry.mode, &function));

@@ -1,5 +1,5 @@
 libfuseline_la_SOURCES += lib/gpu/gpu.h
-EXTRA_DIST += lib/gpu/walk.h
+EXTRA_DIST += lib/gpu/tuning.def lib/gpu/tuning.h lib/gpu/walk.h
 
 if GPU_CODE
 libfuseline_la_SOURCES += \
@@ -14,6 +14,7 @@ libfuseline_la_SOURCES += \
 	lib/gpu/runtime.c lib/gpu/runtime.h \
 	lib/gpu/symbols-cuda.def \
 	lib/gpu/symbols-hip.def \
+	lib/gpu/tuning.c \
 	lib/gpu/vendor.h
 else
 libfuseline_la_SOURCES += lib/gpu/none.c

@@ -128,6 +128,7 @@ static fuseline_status open_device(struct fl_runtime *runtime, struct fl_device 
         error = vendor->open(&runtime->functions, device->index, &device->context);
     if (error != 0)
         return fl_runtime_fail(runtime, error, "opening %s device %d", vendor->label, device->index);
+    device->tuning = fl_tuning_of(device->architecture.name);
     return FUSELINE_OK;
 }
 

@@ -14,6 +14,7 @@ struct fl_device {
     atomic_int ready; /* what follows is set */
     void *context;
     struct fl_architecture architecture;
+    const struct fl_tuning *tuning;
     _Atomic(void *) functions[FL_OPERATORS][FL_DTYPES][FL_DTYPES]
                              [FL_MODES];               /* by operand's and result's dtype; NULL until looked up; see module.h */
     void *modules[FL_OPERATORS][FL_DTYPES][FL_DTYPES]; /* at a family's first operator; guarded by fl_gpu_lock */

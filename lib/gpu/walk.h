@@ -7,13 +7,6 @@
 #define FL_BLOCK_THREADS 256
 #define FL_VECTOR_BYTES  16 /* one access of one thread, in the modes "vector", "rows" and "pairs" */
 
-/*
- * Interleaved pairs take two accesses for each vector of gate and up, each of which touches half of the other one's lines. They are 1.2
- * times as fast (on an H200, backward) where a thread has two such vectors on their way. The eight operands of a second derivative would
- * take too many registers for that; and where an access makes 16 bytes by itself, one is enough.
- */
-#define FL_PAIRS_TOGETHER(operands) ((operands) < 8 ? 2 : 1)
-
 /* A block of a reduction over rows takes this many columns, and as many rows at a time as its threads suffice for. */
 #define FL_REDUCTION_COLUMNS 32
 #define FL_REDUCTION_ROWS    (FL_BLOCK_THREADS / FL_REDUCTION_COLUMNS)

@@ -154,20 +154,26 @@ def test_vector_path_knows_that_some_threads_are_active(codegen):
 
 
 @pytest.mark.parametrize(
-    "name, elements",
+    "target, name, elements",
     [
-        ("fl_swiglu_forward_float32_pairs", 8),  # two vectors together: lib/gpu/walk.h
-        ("fl_swiglu_forward_bfloat16_pairs", 16),
-        ("fl_swiglu_backward_float32_float16_pairs", 16),
-        ("fl_swiglu_double_backward_float32_pairs", 4),  # eight operands: one
-        ("fl_swiglu_forward_float32_pairs_full", 4),
-        ("fl_swiglu_forward_float32_rows", 4),
-        ("fl_swiglu_forward_float32_vector", 4),
+        ("gfx906", "fl_swiglu_forward_float32_pairs", 8),  # two vectors together: lib/gpu/tuning.def
+        ("gfx906", "fl_swiglu_forward_bfloat16_pairs", 16),
+        ("gfx906", "fl_swiglu_backward_float32_float16_pairs", 16),
+        ("gfx906", "fl_swiglu_double_backward_float32_pairs", 4),  # eight operands: one
+        ("gfx906", "fl_swiglu_forward_float32_pairs_full", 4),
+        ("gfx906", "fl_swiglu_forward_float32_rows", 4),
+        ("gfx906", "fl_swiglu_forward_float32_vector", 4),
+        ("gfx942", "fl_swiglu_forward_float32_vector", 8),
+        ("gfx9-4-generic", "fl_swiglu_forward_float32_vector", 8),
+        ("gfx942", "fl_swiglu_forward_float32_rows", 4),
+        ("gfx942", "fl_swiglu_forward_float16_float32_vector", 8),  # of two dtypes: one, as long as the narrower one's
+        ("gfx942", "fl_swish_double_backward_float32_vector", 8),
+        ("gfx942", "fl_swiglu_double_backward_float32_vector", 4),
     ],
 )
-def test_elements_that_are_divided_by(codegen, name, elements):
+def test_elements_that_are_divided_by(codegen, target, name, elements):
     instructions = codegen.kernels_in_disassembly(disassembly(TWO_VECTORS_OR_ONE))["kernel"]
-    row = codegen.row_of("gfx906", name, {**NOTES, ".wavefront_size": "64"}, instructions)
+    row = codegen.row_of(target, name, {**NOTES, ".wavefront_size": "64"}, instructions)
     assert (row["wide-loads"], row["wide-stores"]) == (4, 2)
     assert row["per-element"] == round(13 / elements, 1) and row["transcendental"] == round(2 / elements, 1)
 

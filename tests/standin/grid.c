@@ -247,7 +247,7 @@ void grid_run(const struct grid *grid)
     if (runner == NULL)
         runner = calloc(1, sizeof *runner);
     runner->grid = grid;
-    fl_host_place = (struct fl_host_place){0, grid->blocks, 0, grid->threads, grid->lanes};
+    fl_host_place = (struct fl_host_place){0, grid->blocks, 0, grid->threads, grid->lanes, grid->tuning};
     for (unsigned block = 0; block < grid->blocks; block++) {
         fl_host_place.block = block;
         run_block();

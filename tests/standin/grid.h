@@ -11,6 +11,7 @@ struct grid {
     const struct fl_host_kernel *kernel;
     const void *const *arguments;
     unsigned blocks, threads, lanes;
+    const struct fl_tuning *tuning; /* of the device */
 };
 
 /*

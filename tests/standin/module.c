@@ -197,13 +197,23 @@ static int ends_with(const char *text, const char *end)
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
+/* What the kernels' code for a device is compiled with. */
+static const struct fl_tuning *tuning_of(const char *architecture)
+{
+    return fl_tuning_of(strncmp(architecture, "gfx", 3) == 0 ? architecture : "sm_");
+}
+
 int module_launch(void *handle, int current, const unsigned blocks[3], const unsigned threads[3], unsigned shared_bytes,
                   void *stream, void **parameters, void **extra)
 {
     const struct function *function = handle;
     const struct signature *signature = &function->signature;
     struct stream *queue = current == function->module->device ? stream_of(stream, current) : NULL;
-    struct launch launch = {.kernel = function->kernel, .blocks = blocks[0], .threads = threads[0], .lanes = signature->lanes};
+    struct launch launch = {.kernel = function->kernel,
+                            .blocks = blocks[0],
+                            .threads = threads[0],
+                            .lanes = signature->lanes,
+                            .tuning = tuning_of(standin.architecture[function->module->device])};
     int error;
 
     if (queue == NULL)

@@ -92,7 +92,8 @@ static void run_launch(const struct launch *launch)
     }
     for (unsigned k = 0; k < launch->kernel->count; k++)
         arguments[k] = launch->arguments + launch->offsets[k];
-    grid_run(&(struct grid){launch->name, launch->kernel, arguments, launch->blocks, launch->threads, launch->lanes});
+    grid_run(
+        &(struct grid){launch->name, launch->kernel, arguments, launch->blocks, launch->threads, launch->lanes, launch->tuning});
     __atomic_fetch_add(&kernels_run, 1, __ATOMIC_RELAXED);
 }
 

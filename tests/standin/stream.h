@@ -18,6 +18,7 @@ struct launch {
     const void *code; /* where it was picked from */
     size_t code_size;
     unsigned blocks, threads, lanes;
+    const struct fl_tuning *tuning;           /* of the device */
     unsigned offsets[FL_HOST_ARGUMENTS_MOST]; /* of the arguments, in the copy */
     unsigned char arguments[STREAM_ARGUMENT_BYTES];
 };
