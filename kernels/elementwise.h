@@ -57,6 +57,14 @@ enum fl_float16 : unsigned short {};
 enum fl_bfloat16 : unsigned short {};
 typedef float fl_float32;
 typedef double fl_float64;
+FL_INLINE constexpr bool fl_is_float16(fl_float16)
+{
+    return true;
+}
+FL_INLINE constexpr bool fl_is_float16(fl_bfloat16)
+{
+    return false;
+}
 
 FL_INLINE fl_real fl_from_memory(fl_float16 x)
 {
@@ -98,7 +106,7 @@ typedef FL_TYPE(FL_RESULT) fl_result;
  * Elements of a type in 32-bit words, as many as fill whole ones, and their values. The 16-bit types are taken two at a time, since
  * extracting and converting them one after the other would cost more instructions than many a formula.
  */
-template <class T> struct fl_cell {
+template <class T, int size = sizeof(T)> struct fl_cell {
     enum { words = sizeof(T) / sizeof(unsigned), elements = 1 };
 
     FL_INLINE void read(const unsigned *word, fl_real *x)
@@ -114,34 +122,25 @@ template <class T> struct fl_cell {
         __builtin_memcpy(word, &element, sizeof element);
     }
 };
-template <> struct fl_cell<fl_float16> {
+template <class T> struct fl_cell<T, 2> {
     enum { words = 1, elements = 2 };
 
     FL_INLINE void read(const unsigned *word, fl_real *x)
     {
         float low, high;
-        fl_float16_pair_to_floats(*word, &low, &high);
+        if constexpr (fl_is_float16(T()))
+            fl_float16_pair_to_floats(*word, &low, &high);
+        else
+            fl_bfloat16_pair_to_floats(*word, &low, &high);
         x[0] = (fl_real)low;
         x[1] = (fl_real)high;
     }
     FL_INLINE void write(const fl_real *x, unsigned *word)
     {
-        *word = fl_floats_to_float16_pair((float)x[0], (float)x[1]);
-    }
-};
-template <> struct fl_cell<fl_bfloat16> {
-    enum { words = 1, elements = 2 };
-
-    FL_INLINE void read(const unsigned *word, fl_real *x)
-    {
-        float low, high;
-        fl_bfloat16_pair_to_floats(*word, &low, &high);
-        x[0] = (fl_real)low;
-        x[1] = (fl_real)high;
-    }
-    FL_INLINE void write(const fl_real *x, unsigned *word)
-    {
-        *word = fl_floats_to_bfloat16_pair((float)x[0], (float)x[1]);
+        if constexpr (fl_is_float16(T()))
+            *word = fl_floats_to_float16_pair((float)x[0], (float)x[1]);
+        else
+            *word = fl_floats_to_bfloat16_pair((float)x[0], (float)x[1]);
     }
 };
 
