@@ -12,7 +12,7 @@
  * access modes, named fl_<kernel>_<dtypes>_<mode>; lib/gpu/geometry.c chooses:
  *
  *     vector    one row; every operand contiguous and aligned to 16 bytes, or (a gradient of the result) one repeated value; of a
- *               gated unit, plain; no more vectors than threads in a grid
+ *               gated unit, plain; no more vectors than threads in a grid. lib/gpu/tuning.def has how many go together
  *     rows      rows whose length and strides are multiples of 16 bytes, all aligned to them; inputs may repeat a value or a row
  *     pairs     as rows, with gate and up interleaved (kernels of gated units only)
  *     ..._full  of a gated unit with clamp, offset or biases; those above are for the plain form
