@@ -180,7 +180,7 @@ FL_INLINE unsigned fl_from_lane(unsigned value, int lane)
  * result is it or 0. b is a normal number whose reciprocal is one too. ("ftz" concerns nothing but subnormal numbers.)
  */
 #if defined(__HIP__)
-FL_INLINE float fl_device_exp2(float t)
+FL_INLINE float fl_approximate_exp2(float t)
 {
 #if __has_builtin(__builtin_amdgcn_exp2f)
     return __builtin_amdgcn_exp2f(t);
@@ -188,41 +188,41 @@ FL_INLINE float fl_device_exp2(float t)
     return __builtin_exp2f(t);
 #endif
 }
-FL_INLINE float fl_device_reciprocal(float b)
+FL_INLINE float fl_approximate_reciprocal(float b)
 {
     return __builtin_amdgcn_rcpf(b);
 }
-FL_INLINE double fl_device_reciprocal_64(double b)
+FL_INLINE double fl_approximate_reciprocal_64(double b)
 {
     return __builtin_amdgcn_rcp(b);
 }
 #elif defined(__CUDA__)
-FL_INLINE float fl_device_exp2(float t)
+FL_INLINE float fl_approximate_exp2(float t)
 {
     return __nvvm_ex2_approx_ftz_f(t);
 }
-FL_INLINE float fl_device_reciprocal(float b)
+FL_INLINE float fl_approximate_reciprocal(float b)
 {
     float result;
     __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(b));
     return result;
 }
-FL_INLINE double fl_device_reciprocal_64(double b)
+FL_INLINE double fl_approximate_reciprocal_64(double b)
 {
     double result;
     __asm__("rcp.approx.ftz.f64 %0, %1;" : "=d"(result) : "d"(b));
     return result;
 }
 #else
-FL_INLINE float fl_device_exp2(float t)
+FL_INLINE float fl_approximate_exp2(float t)
 {
     return __builtin_exp2f(t);
 }
-FL_INLINE float fl_device_reciprocal(float b)
+FL_INLINE float fl_approximate_reciprocal(float b)
 {
     return 1.0f / b;
 }
-FL_INLINE double fl_device_reciprocal_64(double b)
+FL_INLINE double fl_approximate_reciprocal_64(double b)
 {
     double result = 1.0 / b;
     unsigned long long bits;
@@ -241,18 +241,18 @@ FL_INLINE double fl_device_reciprocal_64(double b)
  */
 FL_INLINE float fl_divide_16(float a, float b)
 {
-    return a * fl_device_reciprocal(b);
+    return a * fl_approximate_reciprocal(b);
 }
 FL_INLINE float fl_divide_32(float a, float b)
 {
-    float r = fl_device_reciprocal(b);
+    float r = fl_approximate_reciprocal(b);
     float quotient = a * r;
     float excess = __builtin_fmaf(b, quotient, -a); /* so, and not the remainder, since then -0 / b stays -0 */
     return __builtin_fmaf(-__builtin_fmaxf(excess, -3.402823466e+38f), r, quotient); /* inf - inf is nan: any number will do */
 }
 FL_INLINE float fl_divide_finite_32(float a, float b)
 {
-    float r = fl_device_reciprocal(b);
+    float r = fl_approximate_reciprocal(b);
     float quotient = a * r;
     return __builtin_fmaf(-__builtin_fmaf(b, quotient, -a), r, quotient);
 }
@@ -263,7 +263,7 @@ FL_INLINE float fl_divide_finite_32(float a, float b)
  */
 FL_INLINE double fl_reciprocal_64(double b)
 {
-    double r = fl_device_reciprocal_64(b);
+    double r = fl_approximate_reciprocal_64(b);
     r = __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
     return __builtin_fma(__builtin_fma(-b, r, 1.0), r, r);
 }

@@ -18,7 +18,7 @@ FL_INLINE float fl_clamp_16(float x, float least, float most)
  * What a GPU's instructions give: 2^t as a polynomial in the rest of t, minimax in the relative error, 2^-22.9; and the quotient. Whoever
  * asks brings nan into the result otherwise.
  */
-FL_INLINE float fl_device_exp2(float t)
+FL_INLINE float fl_approximate_exp2(float t)
 {
     /* -127 ... 128, as bits, since compilers make minima of integers, and of a clamp by constants cases. */
     unsigned bits = fl_bits_32(t), most_below = fl_bits_32(-127.0f);
@@ -33,7 +33,7 @@ FL_INLINE float fl_device_exp2(float t)
     return fl_fma_32(p, f, 1.0f) * fl_from_bits_32(fl_bits_32(shifted) << FL_BELOW_32);
 }
 
-FL_INLINE float fl_device_reciprocal(float b)
+FL_INLINE float fl_approximate_reciprocal(float b)
 {
     return 1.0f / b;
 }
@@ -89,7 +89,7 @@ FL_INLINE fl_logistic fl_logistic_at_16(fl_exponent e, float exponent_most)
 {
     fl_logistic r;
     (void)exponent_most;
-    r.s = fl_divide_16(0x1p-16f, 0x1p-16f + fl_device_exp2(e.t - 16.0f));
+    r.s = fl_divide_16(0x1p-16f, 0x1p-16f + fl_approximate_exp2(e.t - 16.0f));
     r.error = 0.0f;
     r.rest = 1.0f - r.s;
     r.scale = 1.0f;
@@ -112,8 +112,9 @@ FL_INLINE float fl_logistic_times_16(float x, float clamped, fl_exponent e, floa
 {
     (void)clamped, (void)exponent_most;
 #if FL_KERNEL_CODE
-    return x * 0x1p-8f * (fl_device_reciprocal(0x1p-16f + fl_device_exp2(e.t - 16.0f)) * 0x1p-8f);
+    return x * 0x1p-8f * (fl_approximate_reciprocal(0x1p-16f + fl_approximate_exp2(e.t - 16.0f)) * 0x1p-8f);
 #else
-    return x * 0x1p-16f / (0x1p-16f + fl_device_exp2(e.t - 16.0f)); /* of a 16-bit x, subnormal ones too, the product is exact */
+    return x * 0x1p-16f /
+           (0x1p-16f + fl_approximate_exp2(e.t - 16.0f)); /* of a 16-bit x, subnormal ones too, the product is exact */
 #endif
 }

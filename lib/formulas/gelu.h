@@ -59,11 +59,11 @@ FL_INLINE float fl_mills_16(float v)
  */
 FL_INLINE float gelu_value_16(float x, const fl_parameters(gelu) * p)
 {
-    float t = __builtin_fabsf(x), inverse = fl_device_reciprocal(t + 3.0f), v = fl_least_16(t, 1e4f) * inverse;
+    float t = __builtin_fabsf(x), inverse = fl_approximate_reciprocal(t + 3.0f), v = fl_least_16(t, 1e4f) * inverse;
 #if FL_KERNEL_CODE
-    float power = fl_device_exp2(x * x * -0.72134752f), tail = power * v * fl_mills_16(v);
+    float power = fl_approximate_exp2(x * x * -0.72134752f), tail = power * v * fl_mills_16(v);
 #else
-    float power = fl_device_exp2(fl_fma_16(x * x, -0.72134752f, 24.0f)), tail = power * v * fl_mills_16(v) * 0x1p-24f;
+    float power = fl_approximate_exp2(fl_fma_16(x * x, -0.72134752f, 24.0f)), tail = power * v * fl_mills_16(v) * 0x1p-24f;
 #endif
     (void)p;
     return fl_fma_16(x, x > 0.0f ? 1.0f : 0.0f, -tail);
@@ -71,8 +71,8 @@ FL_INLINE float gelu_value_16(float x, const fl_parameters(gelu) * p)
 
 FL_INLINE float gelu_slope_16(float x, float *value, const fl_parameters(gelu) * p)
 {
-    float t = __builtin_fabsf(x), inverse = fl_device_reciprocal(t + 3.0f), v = fl_least_16(t, 1e4f) * inverse;
-    float power = fl_device_exp2(x * x * -0.72134752f), tail = power * inverse * fl_mills_16(v);
+    float t = __builtin_fabsf(x), inverse = fl_approximate_reciprocal(t + 3.0f), v = fl_least_16(t, 1e4f) * inverse;
+    float power = fl_approximate_exp2(x * x * -0.72134752f), tail = power * inverse * fl_mills_16(v);
     float distribution = x < 0.0f ? tail : 1.0f - tail;
     (void)p;
     *value = x * distribution;
@@ -82,7 +82,7 @@ FL_INLINE float gelu_slope_16(float x, float *value, const fl_parameters(gelu) *
 /* The compiler sees that the exponential is the slope's. */
 FL_INLINE float gelu_curvature_16(float x, float *value, float *slope, const fl_parameters(gelu) * p)
 {
-    float power = fl_device_exp2(x * x * -0.72134752f), clamped = fl_clamp_16(x, -1e4f, 1e4f);
+    float power = fl_approximate_exp2(x * x * -0.72134752f), clamped = fl_clamp_16(x, -1e4f, 1e4f);
     *slope = gelu_slope_16(x, value, p);
     power *= 0.39894228f;
     return fl_fma_16(-clamped * clamped, power, 2.0f * power);
