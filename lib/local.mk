@@ -21,18 +21,16 @@ core_sources = \
 	lib/status.c lib/status.h \
 	lib/tensor.c lib/tensor.h \
 	lib/text.c lib/text.h \
-	lib/cpu/cache.h \
 	lib/cpu/cpu.h \
 	lib/cpu/reduce.c \
 	lib/cpu/reduce.h \
 	lib/cpu/run.c \
 	lib/cpu/select.h \
-	lib/cpu/short.h \
 	lib/cpu/variant.h \
 	lib/operators/activations.h \
 	$(OPERATOR_SOURCES)
 
-libfuseline_la_SOURCES = $(core_sources) lib/cpu/cache.c lib/cpu/select.c
+libfuseline_la_SOURCES = $(core_sources) lib/cpu/select.c
 libfuseline_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden $(OPENMP_CFLAGS)
 libfuseline_la_LDFLAGS = -version-info $(FUSELINE_VERSION_INFO) -no-undefined \
 	-Wl,--version-script=$(srcdir)/lib/libfuseline.map
@@ -48,7 +46,7 @@ libcpu_base_la_SOURCES = \
 	lib/cpu/base.c \
 	lib/cpu/body.h \
 	lib/cpu/convert.h \
-	lib/cpu/stream.h \
+	lib/cpu/short.h \
 	lib/formulas/all.h \
 	lib/formulas/exp2.h \
 	lib/formulas/exp2_exact.h \

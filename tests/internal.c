@@ -21,13 +21,6 @@ __attribute__((constructor)) static void find_variants(void)
 }
 #endif
 
-int64_t test_cache_bytes = INT64_MAX;
-
-int64_t fl_cpu_cache_bytes(void)
-{
-    return test_cache_bytes;
-}
-
 void test_use_variant(const struct fl_cpu_variant *variant)
 {
     in_use = variant;

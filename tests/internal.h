@@ -1,11 +1,10 @@
 /*
- * The library with some of its parts replaced, for tests that must reach inside: the instruction set and the size of the cache are the
- * test's to choose, and the GPU side only records what it is asked. Link with libinternal.la instead of libfuseline.la.
+ * The library with some of its parts replaced, for tests that must reach inside: the instruction set is the test's to choose, and
+ * the GPU side only records what it is asked. Link with libinternal.la instead of libfuseline.la.
  */
 #ifndef INTERNAL_H
 #define INTERNAL_H
 
-#include "cpu/cache.h"
 #include "cpu/select.h"
 #include "gpu/gpu.h"
 #include "plan.h"
@@ -15,9 +14,6 @@ extern const struct fl_cpu_variant *const *const test_variants;
 
 /* What every call runs on from now on. */
 void test_use_variant(const struct fl_cpu_variant *variant);
-
-/* What the last cache is said to hold. At first it holds everything. */
-extern int64_t test_cache_bytes;
 
 /* What the GPU side was asked last. */
 struct test_launch {

@@ -62,6 +62,7 @@ C_TESTS = \
 	tests/test_gated \
 	tests/test_gated_double_backward \
 	tests/test_ownership \
+	tests/test_places \
 	tests/test_plan \
 	tests/test_select \
 	tests/test_tensor \
@@ -105,6 +106,10 @@ tests_test_gated_double_backward_LDADD = $(tests_internal_libs)
 tests_test_ownership_CPPFLAGS = $(tests_cppflags)
 tests_test_ownership_CFLAGS = $(tests_cflags)
 tests_test_ownership_LDADD = $(tests_libs)
+
+tests_test_places_CPPFLAGS = $(tests_cppflags)
+tests_test_places_CFLAGS = $(tests_cflags)
+tests_test_places_LDADD = $(tests_internal_libs)
 
 tests_test_plan_CPPFLAGS = $(tests_cppflags)
 tests_test_plan_CFLAGS = $(tests_cflags)

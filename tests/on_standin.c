@@ -25,9 +25,6 @@ static const struct fl_cpu_variant nvidia = {.name = "a CUDA device"};
 static const struct fl_cpu_variant *found[4];
 const struct fl_cpu_variant *const *const test_variants = found;
 
-/* A GPU's kernels know nothing of it. */
-int64_t test_cache_bytes = INT64_MAX;
-
 /* Every second time, kernels get one block and have to stride. */
 void test_use_variant(const struct fl_cpu_variant *variant)
 {

@@ -229,14 +229,32 @@ static int release(void **state)
     return 0;
 }
 
+/* A signalling nan becomes a quiet one, wherever in a tensor it lies. */
+static void nan_becomes_quiet(void **state)
+{
+    (void)state;
+    enum { LENGTH = 37 };
+    uint16_t x[LENGTH], y[LENGTH];
+    int64_t shape[] = {LENGTH};
+    for (int f = IN_FLOAT16; f <= IN_BFLOAT16; f++)
+        FOR_EACH_VARIANT(variant)
+        {
+            const uint16_t infinity = f == IN_FLOAT16 ? 0x7c00 : 0x7f80, quiet = f == IN_FLOAT16 ? 0x200 : 0x40;
+            DLTensor from = tensor_of(x, formats[f].dtype, 1, shape, NULL), to = tensor_of(y, formats[f].dtype, 1, shape, NULL);
+            test_use_variant(*variant);
+            for (int i = 0; i < LENGTH; i++)
+                x[i] = infinity | 1;
+            assert_int_equal(fuseline_copy_1_1(&from, NULL, &to), FUSELINE_OK);
+            for (int i = 0; i < LENGTH; i++)
+                assert_int_equal(y[i] & (infinity | quiet), infinity | quiet);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dtype_and_layout),
-        cmocka_unit_test(in_place),
-        cmocka_unit_test(special_values),
-        cmocka_unit_test(owned),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(every_dtype_and_layout), cmocka_unit_test(in_place), cmocka_unit_test(special_values),
+        cmocka_unit_test(nan_becomes_quiet),      cmocka_unit_test(owned),    cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("copy", tests, allocate, release);
 }

@@ -955,6 +955,32 @@ static void clamp(void **state)
                     }
 }
 
+/* An absent bias adds nothing, not even to the sign of a zero. */
+static void absent_bias_keeps_zeros_sign(void **state)
+{
+    (void)state;
+    FOR_EACH_GATED(op)
+    for (int f = 0; f < FORMATS; f++)
+        for (int64_t columns = 3; columns < 60; columns += 20)
+            FOR_EACH_VARIANT(variant)
+            {
+                const struct format *format = &formats[f];
+                struct problem p = problem_of(op, TWO, 1, columns);
+                test_use_variant(*variant);
+                set_up(&p, format, format, 0);
+                p.scalars.limit = 7; /* so that it is not the plain form */
+                for (int64_t i = 0; i < columns; i++) {
+                    store(format, p.operands[GATE].data + i * format->size, -0.0);
+                    store(format, p.operands[UP].data + i * format->size, 1);
+                }
+                assert_ok(forward(&p));
+                for (int64_t i = 0; i < columns; i++) {
+                    double y = value_at(&p.operands[Y], 0, i);
+                    assert_true(y == 0 && signbit(y));
+                }
+            }
+}
+
 /* K5: the tail times a large number; K19: large gates. */
 static void tail_times_large(void **state)
 {
@@ -1043,6 +1069,7 @@ int main(void)
         cmocka_unit_test(special_values),
         cmocka_unit_test(clamp),
         cmocka_unit_test(tail_times_large),
+        cmocka_unit_test(absent_bias_keeps_zeros_sign),
 #ifndef TEST_ON_STANDIN
         cmocka_unit_test(gpu_calls_are_passed_on),
 #endif

@@ -9,7 +9,6 @@
 
 #include "../formulas/host.h"
 #include "convert.h"
-#include "stream.h"
 #include "variant.h"
 
 #define FL_PRECISION 16
@@ -38,13 +37,13 @@
 #define FL_NOTING_LOOP_32(...)                                                                                                   \
     _Pragma("omp simd reduction(max : reach)")                                                                                   \
     for (int i = 0; i < count; i++) {                                                                                            \
-        fl_note_32(in[argument][i], &reach);                                                                                     \
+        note_32(in[argument][i], &reach);                                                                                        \
         __VA_ARGS__                                                                                                              \
     }
 #define FL_NOTING_LOOP_64(...)                                                                                                   \
     _Pragma("omp simd reduction(| : reach)")                                                                                     \
     for (int i = 0; i < count; i++) {                                                                                            \
-        fl_note_64(in[argument][i], bound, &reach);                                                                              \
+        note_64(in[argument][i], bound, &reach);                                                                                 \
         __VA_ARGS__                                                                                                              \
     }
 #define FL_LOOP_1_1(loop, formula) loop(formula(in[0][i], &out[0][i], p);)
@@ -58,16 +57,15 @@
 #define FL_PLAIN_4_1(loop, formula) loop(formula(in[0][i], in[1][i], &out[0][i], p);)
 #define FL_PLAIN_5_2(loop, formula) loop(formula(in[0][i], in[1][i], in[2][i], &out[0][i], &out[1][i], p);)
 
-/* With `streamed` outputs are written past the caches; they begin with a line then. In double the loops take longer than the memory. */
 typedef void block_16(const float *const *in, float *const *out, int count, const void *parameters);
-typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed);
+typedef void block_32(const float *const *in, float *const *out, int count, const void *parameters);
 typedef void block_64(const double *const *in, double *const *out, int count, const void *parameters);
 
 /*
  * How far numbers reach from 0, kept so that compilers make vectors of it: in float the largest |x|, as bits shifted left; in double the sign
  * of what is left up to a bound, since few instruction sets have maxima of 64-bit integers. nan is farther than any number, if only as bits.
  */
-static inline void fl_note_32(float x, unsigned *reach)
+static inline void note_32(float x, unsigned *reach)
 {
     unsigned twice = fl_bits_32(x) << 1;
     *reach = *reach < twice ? twice : *reach;
@@ -78,7 +76,7 @@ static inline int is_near_32(unsigned reach, float bound)
     return reach <= fl_bits_32(bound) << 1;
 }
 
-static inline void fl_note_64(double x, double bound, long long *reach)
+static inline void note_64(double x, double bound, long long *reach)
 {
     *reach |= (long long)fl_bits_64(bound) - ((long long)fl_bits_64(x) & 0x7fffffffffffffffll);
 }
@@ -89,10 +87,10 @@ static inline int is_near_64(long long reach, double bound)
     return reach >= 0;
 }
 
-#define FL_ALL_NEAR(precision, real)                                                                                             \
+#define FL_BLOCK_CHECKS(precision, real)                                                                                         \
     static int all_near_##precision(const real *const *in, int argument, int count, real bound)                                  \
     {                                                                                                                            \
-        fl_reach_##precision reach = 0;                                                                                          \
+        reach_##precision reach = 0;                                                                                             \
         FL_NOTING_LOOP_##precision() return is_near_##precision(reach, bound);                                                   \
     }                                                                                                                            \
     static int is_over_input_##precision(const real *const *in, int inputs, real *const *out, int outputs)                       \
@@ -103,94 +101,46 @@ static inline int is_near_64(long long reach, double bound)
                 found |= in[i] == out[k];                                                                                        \
         return found;                                                                                                            \
     }
-typedef unsigned fl_reach_32;
-typedef long long fl_reach_64;
-FL_ALL_NEAR(32, float)
-FL_ALL_NEAR(64, double)
-
-/*
- * A loop in float, past the caches: a few lines are computed together, and then sent off. What is left over is done in the ordinary way.
- */
-#define FL_TOGETHER 64
-#define FL_STREAM_LOOP(inputs, outputs, loop)                                                                                    \
-    const float *const *whole_in = in;                                                                                           \
-    float *const *whole_out = out;                                                                                               \
-    int whole = count, first = 0;                                                                                                \
-    for (; first + FL_TOGETHER <= whole; first += FL_TOGETHER) {                                                                 \
-        _Alignas(64) float together[outputs][FL_TOGETHER];                                                                       \
-        const float *in[inputs];                                                                                                 \
-        float *out[outputs];                                                                                                     \
-        const int count = FL_TOGETHER;                                                                                           \
-        for (int k = 0; k < inputs; k++)                                                                                         \
-            in[k] = whole_in[k] + first;                                                                                         \
-        for (int k = 0; k < outputs; k++)                                                                                        \
-            out[k] = together[k];                                                                                                \
-        loop for (int k = 0; k < outputs; k++) for (int line = 0; line < FL_TOGETHER; line += FL_LINE / 4)                       \
-            fl_stream_line((char *)(whole_out[k] + first + line), (const char *)(together[k] + line));                           \
-    }                                                                                                                            \
-    const float *left_in[inputs];                                                                                                \
-    float *left_out[outputs];                                                                                                    \
-    for (int k = 0; k < inputs; k++)                                                                                             \
-        left_in[k] = whole_in[k] + first;                                                                                        \
-    for (int k = 0; k < outputs; k++)                                                                                            \
-        left_out[k] = whole_out[k] + first;                                                                                      \
-    in = left_in, out = left_out, count = whole - first;                                                                         \
-    loop
+typedef unsigned reach_32;
+typedef long long reach_64;
+FL_BLOCK_CHECKS(32, float)
+FL_BLOCK_CHECKS(64, double)
 
 /*
  * An operator's loop over a block. Most blocks hold nothing but numbers that an activation need not clamp: for those the loop is there
  * without. Whether a block was one of them shows when it is done; if not it is done again, and so it must be known before where results go
- * over inputs, or past the caches. x: which input the activation's argument is.
+ * over inputs. x: which input the activation's argument is.
  *
  * The other loops are asked "_clamps", which is true of all parameters that get here (see formulas/unary.h): so the compiler knows, and
  * does not make them of two kinds.
  */
-#define FL_FLOAT_FUNCTION(name, family, inputs, outputs, loop, x)                                                                \
-    static void name##_block_32(const float *const *in, float *const *out, int count, const void *parameters, int streamed)      \
+#define FL_BLOCK_FUNCTION(name, real, precision, family, inputs, outputs, loop, x)                                               \
+    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
     {                                                                                                                            \
-        const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters;                          \
+        const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters;        \
         enum { argument = x };                                                                                                   \
-        float bound = family##_near_32(&local);                                                                                  \
+        real bound = family##_near_##precision(&local);                                                                          \
         if (bound > 0 &&                                                                                                         \
-            (!(streamed || is_over_input_32(in, inputs, out, outputs)) || all_near_32(in, argument, count, bound))) {            \
-            const struct family##_parameters_32 unclamped = family##_unclamped_32(&local), *p = &unclamped;                      \
-            fl_reach_32 reach = 0;                                                                                               \
-            if (streamed) {                                                                                                      \
-                FL_STREAM_LOOP(inputs, outputs, loop(FL_LOOP, name##_32))                                                        \
-            } else {                                                                                                             \
-                loop(FL_NOTING_LOOP_32, name##_32)                                                                               \
+            (!is_over_input_##precision(in, inputs, out, outputs) || all_near_##precision(in, argument, count, bound))) {        \
+            const struct family##_parameters_##precision unclamped = family##_unclamped_##precision(&local), *p = &unclamped;    \
+            reach_##precision reach = 0;                                                                                         \
+            {                                                                                                                    \
+                loop(FL_NOTING_LOOP_##precision, name##_##precision)                                                             \
             }                                                                                                                    \
-            if (is_near_32(reach, bound))                                                                                        \
+            if (is_near_##precision(reach, bound))                                                                               \
                 return;                                                                                                          \
         }                                                                                                                        \
-        if (family##_clamps_32(&local)) {                                                                                        \
-            const struct family##_parameters_32 *p = &local;                                                                     \
-            if (streamed) {                                                                                                      \
-                FL_STREAM_LOOP(inputs, outputs, loop(FL_LOOP, name##_32))                                                        \
-            } else {                                                                                                             \
-                loop(FL_LOOP, name##_32)                                                                                         \
-            }                                                                                                                    \
+        if (family##_clamps_##precision(&local)) {                                                                               \
+            const struct family##_parameters_##precision *p = &local;                                                            \
+            loop(FL_LOOP, name##_##precision)                                                                                    \
         }                                                                                                                        \
     }
-#define FL_DOUBLE_FUNCTION(name, family, inputs, outputs, loop, x)                                                               \
-    static void name##_block_64(const double *const *in, double *const *out, int count, const void *parameters)                  \
-    {                                                                                                                            \
-        const struct family##_parameters_64 local = *(const struct family##_parameters_64 *)parameters;                          \
-        enum { argument = x };                                                                                                   \
-        double bound = family##_near_64(&local);                                                                                 \
-        if (bound > 0 && (!is_over_input_64(in, inputs, out, outputs) || all_near_64(in, argument, count, bound))) {             \
-            const struct family##_parameters_64 unclamped = family##_unclamped_64(&local), *p = &unclamped;                      \
-            fl_reach_64 reach = 0;                                                                                               \
-            loop(FL_NOTING_LOOP_64, name##_64) if (is_near_64(reach, bound)) return;                                             \
-        }                                                                                                                        \
-        if (family##_clamps_64(&local)) {                                                                                        \
-            const struct family##_parameters_64 *p = &local;                                                                     \
-            loop(FL_LOOP, name##_64)                                                                                             \
-        }                                                                                                                        \
-    }
+#define FL_BLOCK_FUNCTIONS(name, family, inputs, outputs, loop, x)                                                               \
+    FL_BLOCK_FUNCTION(name, float, 32, family, inputs, outputs, loop, x)                                                         \
+    FL_BLOCK_FUNCTION(name, double, 64, family, inputs, outputs, loop, x)
 /* Where there is no such input: in the ordinary way alone, since it is rarer. */
-#define FL_CLAMPED_FUNCTION(name, real, precision, family, loop, ...)                                                            \
-    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters __VA_ARGS__) \
+#define FL_CLAMPED_FUNCTION(name, real, precision, family, loop)                                                                 \
+    static void name##_block_##precision(const real *const *in, real *const *out, int count, const void *parameters)             \
     {                                                                                                                            \
         const struct family##_parameters_##precision local = *(const struct family##_parameters_##precision *)parameters,        \
                                                      *p = &local;                                                                \
@@ -198,17 +148,15 @@ FL_ALL_NEAR(64, double)
             loop(FL_LOOP, name##_##precision)                                                                                    \
     }
 #define FL_CLAMPED_FUNCTIONS(name, family, loop)                                                                                 \
-    FL_CLAMPED_FUNCTION(name, float, 32, family, loop, , int streamed __attribute__((unused)))                                   \
+    FL_CLAMPED_FUNCTION(name, float, 32, family, loop)                                                                           \
     FL_CLAMPED_FUNCTION(name, double, 64, family, loop)
 #define FL_OPERATOR(kernel, family, inputs, outputs, roles)                                                                      \
-    FL_FLOAT_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)                               \
-    FL_DOUBLE_FUNCTION(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
+    FL_BLOCK_FUNCTIONS(kernel, family, inputs, outputs, FL_LOOP_##inputs##_##outputs, (inputs) - 1)
 #define FL_PAIRED_OPERATOR(kernel, family, inputs, outputs, roles)                                                               \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_GATED_OPERATOR(kernel, family, inputs, outputs, roles)                                                                \
     FL_CLAMPED_FUNCTIONS(kernel, family, FL_LOOP_##inputs##_##outputs)                                                           \
-    FL_FLOAT_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)                \
-    FL_DOUBLE_FUNCTION(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
+    FL_BLOCK_FUNCTIONS(kernel##_plain, family, (inputs) - 2, outputs, FL_PLAIN_##inputs##_##outputs, (inputs) - 4)
 #include "../operators.def"
 
 /* By operator; and, where there is one, its plain form. */
@@ -289,7 +237,7 @@ static int in_place_64(enum fl_dtype dtype, const char *data, int step)
     {                                                                                                                            \
         _Alignas(64) real buffers[FL_OPERANDS_MOST][FL_BLOCK];                                                                   \
         real *arrays[FL_OPERANDS_MOST];                                                                                          \
-        int operands = op->inputs + op->outputs, streamed = span->streamed;                                                      \
+        int operands = op->inputs + op->outputs;                                                                                 \
                                                                                                                                  \
         for (int k = 0; k < op->inputs; k++)                                                                                     \
             if (span->steps[k] == 0 && !(span->plain && span->data[k] == NULL)) {                                                \
@@ -324,15 +272,13 @@ static int in_place_64(enum fl_dtype dtype, const char *data, int step)
                                       span->steps[k], count);                                                                    \
                 }                                                                                                                \
         }                                                                                                                        \
-        if (streamed)                                                                                                            \
-            fl_stream_end();                                                                                                     \
     }
 
 #define in_place_16(...)                          0
 #define load_16                                   load_32
 #define store_16                                  store_32
 #define FL_COMPUTE_16(in, out, count, parameters) short_functions[op->index][span->plain].block(in, out, count, parameters)
-#define FL_COMPUTE_32(in, out, count, parameters) blocks_32[op->index][span->plain](in, out, count, parameters, streamed)
+#define FL_COMPUTE_32(in, out, count, parameters) blocks_32[op->index][span->plain](in, out, count, parameters)
 #define FL_COMPUTE_64(in, out, count, parameters) blocks_64[op->index][span->plain](in, out, count, parameters)
 FL_RUN(16, float)
 FL_RUN(32, float)

@@ -99,8 +99,8 @@ static inline float fl_double_to_odd_float(double x)
 #endif
 
 /*
- * FL_PIECE elements by instructions, which stay in registers. On the way down: of numbers computed from 16-bit ones, whose nans are quiet and
- * have nothing in the half that goes, so that rounding leaves them.
+ * FL_PIECE elements by instructions, which stay in registers. On the way down: of results of arithmetic on 16-bit numbers, whose nans are
+ * quiet and have nothing in the half that goes, so that rounding leaves them.
  */
 #if FL_PIECE == 16
 static inline void fl_float16_piece(const char *from, float *to)

@@ -5,7 +5,6 @@
 #include <omp.h>
 #endif
 
-#include "cache.h"
 #include "reduce.h"
 #include "select.h"
 
@@ -48,42 +47,21 @@ int fl_cpu_threads_for(int64_t elements)
     return threads < useful ? threads : (int)useful;
 }
 
-/*
- * Whether results may be written past the caches: those in float32 that no cache could hold for whoever reads them next. Not over an
- * input, whose lines are in the cache when they are written.
- */
-static int is_streamed(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments)
-{
-    int64_t bytes = 0;
-    for (int k = op->inputs; k < op->inputs + op->outputs; k++) {
-        if (fl_operand_type(op, types, k) != FL_FLOAT32 || arguments->column_stride[k] != 1)
-            return 0;
-        for (int i = 0; i < op->inputs; i++)
-            if (arguments->data[i] == arguments->data[k])
-                return 0;
-        bytes += (int64_t)(arguments->rows * arguments->columns) * fl_dtype_size[FL_FLOAT32];
-    }
-    return bytes >= fl_cpu_cache_bytes();
-}
-
 /* Runs the elements first ... first + count - 1, counted through all rows. */
 static void run_range(const struct fl_operator *op, struct fl_types types, const struct fl_arguments *arguments,
-                      const void *parameters, int streamed, int64_t first, int64_t count)
+                      const void *parameters, int64_t first, int64_t count)
 {
     const struct fl_cpu_variant *variant = fl_cpu_variant();
     while (count > 0) {
         int64_t row = first / arguments->columns, column = first % arguments->columns;
         struct fl_span span;
         span.plain = arguments->plain;
-        span.streamed = streamed;
         span.count = arguments->columns - column < count ? arguments->columns - column : count;
         for (int k = 0; k < op->inputs + op->outputs; k++) {
             int64_t at = row * arguments->row_stride[k] + column * arguments->column_stride[k];
             char *data = arguments->data[k];
             span.data[k] = data != NULL ? data + at * fl_dtype_size[fl_operand_type(op, types, k)] : NULL;
             span.steps[k] = arguments->column_stride[k];
-            if (k >= op->inputs && (uintptr_t)span.data[k] % FL_STREAM_ALIGNMENT != 0)
-                span.streamed = 0;
         }
         variant->run(op, types, &span, parameters);
         first += span.count;
@@ -102,9 +80,8 @@ fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, 
         fl_cpu_column_sum(types, arguments, threads);
         return FUSELINE_OK;
     }
-    int streamed = is_streamed(op, types, arguments);
     if (threads == 1) {
-        run_range(op, types, arguments, parameters, streamed, 0, elements);
+        run_range(op, types, arguments, parameters, 0, elements);
         return FUSELINE_OK;
     }
 #ifdef _OPENMP
@@ -113,7 +90,7 @@ fuseline_status fl_cpu_run(const struct fl_operator *op, struct fl_types types, 
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int part = 0; part < threads; part++) {
         int64_t first = part * share, count = elements - first < share ? elements - first : share;
-        run_range(op, types, arguments, parameters, streamed, first, count);
+        run_range(op, types, arguments, parameters, first, count);
     }
 #endif
     return FUSELINE_OK;

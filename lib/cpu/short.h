@@ -7,15 +7,15 @@
 typedef int64_t short_loop(const char *const *in, char *const *out, const int *advances, int64_t count, const void *parameters);
 
 /*
- * The short way through exponentials has no clamps, and ends where x is so large that only a tiny factor keeps its exponential in range:
- * there it is the long one.
+ * The short way through exponentials ends at 2^-143.5, with which an x below 2^9 leaves nothing even of bfloat16's subnormal numbers. Where
+ * a small factor keeps the exponentials of larger ones in range, it is the long way.
  */
 #define FL_SHORT_BLOCK(name, family, loop)                                                                                       \
     static void name##_block_16(const float *const *in, float *const *out, int count, const void *parameters)                    \
     {                                                                                                                            \
         const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters, *p = &local;             \
-        if (family##_near_32(p) < 0x1p16f)                                                                                       \
-            loop(FL_LOOP, name##_16) else name##_block_32(in, out, count, parameters, 0);                                        \
+        if (family##_near_32(p) < 0x1p9f)                                                                                        \
+            loop(FL_LOOP, name##_16) else name##_block_32(in, out, count, parameters);                                           \
     }
 
 #if FL_PIECE > 0
@@ -27,7 +27,7 @@ typedef int64_t short_loop(const char *const *in, char *const *out, const int *a
         const char *from[inputs];                                                                                                \
         char *to[outputs];                                                                                                       \
         int64_t done = 0;                                                                                                        \
-        if (!(family##_near_32(p) < 0x1p16f))                                                                                    \
+        if (!(family##_near_32(p) < 0x1p9f))                                                                                     \
             return 0;                                                                                                            \
         memcpy(from, whole_in, sizeof from);                                                                                     \
         memcpy(to, whole_out, sizeof to);                                                                                        \
@@ -62,6 +62,8 @@ typedef int64_t short_loop(const char *const *in, char *const *out, const int *a
 #define FL_SHORT(name) {name##_block_16, NULL, NULL}
 #endif
 
+/* The ruler takes blocks alone, where signalling nans become quiet: it computes nothing that would make them so. */
+#define FL_RULER(kernel, family, inputs, outputs, roles) FL_SHORT_BLOCK(kernel, family, FL_LOOP_##inputs##_##outputs)
 #define FL_SHORT_FUNCTIONS(name, family, inputs, outputs, loop)                                                                  \
     FL_SHORT_BLOCK(name, family, loop)                                                                                           \
     FL_SHORT_LOOP(name, family, inputs, outputs, loop, float16)                                                                  \
@@ -78,6 +80,7 @@ static const struct short_functions {
     block_16 *block;
     short_loop *float16, *bfloat16;
 } short_functions[FL_OPERATORS][2] = {
+#define FL_RULER(kernel, ...)          [FL_INDEX_##kernel] = {{kernel##_block_16, NULL, NULL}, {kernel##_block_16, NULL, NULL}},
 #define FL_OPERATOR(kernel, ...)       [FL_INDEX_##kernel] = {FL_SHORT(kernel), FL_SHORT(kernel)},
 #define FL_GATED_OPERATOR(kernel, ...) [FL_INDEX_##kernel] = {FL_SHORT(kernel), FL_SHORT(kernel##_plain)},
 #include "../operators.def"
@@ -92,7 +95,9 @@ static int64_t run_pieces(const struct fl_operator *op, struct fl_types types, c
     int advances[FL_OPERANDS_MOST];
     uint16_t repeated[FL_OPERANDS_MOST][FL_PIECE];
 
-    if (types.operand != types.result || span->count < FL_PIECE)
+    short_loop *loop = types.operand == FL_FLOAT16 ? functions->float16 : functions->bfloat16;
+
+    if (loop == NULL || types.operand != types.result || span->count < FL_PIECE)
         return 0;
     for (int k = 0; k < op->inputs + op->outputs; k++) {
         if (span->steps[k] > 1)
@@ -108,8 +113,7 @@ static int64_t run_pieces(const struct fl_operator *op, struct fl_types types, c
             data[k] = (char *)repeated[k];
         }
     }
-    return (types.operand == FL_FLOAT16 ? functions->float16 : functions->bfloat16)((const char *const *)data, data + op->inputs,
-                                                                                    advances, span->count, parameters);
+    return loop((const char *const *)data, data + op->inputs, advances, span->count, parameters);
 #else
     (void)op, (void)types, (void)span, (void)parameters;
     return 0;

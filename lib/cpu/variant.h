@@ -6,16 +6,12 @@
 
 #include "../operator.h"
 
-/* Of outputs that are written past the caches, in bytes. */
-#define FL_STREAM_ALIGNMENT 64
-
 /* A run of elements of one row: `count` elements of each operand, `steps` elements apart. NULL for an absent input. */
 struct fl_span {
     char *data[FL_OPERANDS_MOST];
     int steps[FL_OPERANDS_MOST]; /* 0 for one repeated value */
     int64_t count;
-    int plain;    /* see fl_arguments */
-    int streamed; /* the outputs are written past the caches; they are aligned for it, and no inputs */
+    int plain; /* see fl_arguments */
 };
 
 /* Columns that a reduction works on at once, at most. */

@@ -20,7 +20,7 @@ FL_INLINE float fl_clamp_16(float x, float least, float most)
  */
 FL_INLINE float fl_approximate_exp2(float t)
 {
-    /* -127 ... 128, as bits, since compilers make minima of integers, and of a clamp by constants cases. */
+    /* From -127 to 128, by the bits: compilers make minima of integers where they would make cases of numbers' bounds. */
     unsigned bits = fl_bits_32(t), most_below = fl_bits_32(-127.0f);
     int within = (int)(bits < most_below ? bits : most_below), most = (int)fl_bits_32(128.0f);
     within = within < most ? within : most;
@@ -56,10 +56,11 @@ FL_INLINE float fl_clamp_16(float x, float least, float most)
 #endif
 
 /*
- * By the hardware's exp2 and reciprocal, whose error is far below half a unit of a 16-bit result; products may be fused with sums.
+ * By approximate exp2 and reciprocal, whose error is far below half a unit of a 16-bit result; on a GPU products may be fused with sums.
  *
  * 1 / (1 + 2^t) is 2^-16 / (2^-16 + 2^(t - 16)), which goes on for 16 more powers of two before it overflows: far enough for all
- * normal results of bfloat16 while |x| < 2^16 there. The scale is applied in two parts, so that neither x nor the rest becomes too small.
+ * normal results of bfloat16 while |x| < 2^16 there. Where a GPU multiplies x with it, the scale is applied in two parts, so that neither x
+ * nor the rest becomes too small.
  */
 FL_INLINE float fl_two_product_16(float a, float b, float *error)
 {
@@ -115,6 +116,6 @@ FL_INLINE float fl_logistic_times_16(float x, float clamped, fl_exponent e, floa
     return x * 0x1p-8f * (fl_approximate_reciprocal(0x1p-16f + fl_approximate_exp2(e.t - 16.0f)) * 0x1p-8f);
 #else
     return x * 0x1p-16f /
-           (0x1p-16f + fl_approximate_exp2(e.t - 16.0f)); /* of a 16-bit x, subnormal ones too, the product is exact */
+           (0x1p-16f + fl_approximate_exp2(e.t - 16.0f)); /* the product is exact of 16-bit numbers, subnormal ones too */
 #endif
 }

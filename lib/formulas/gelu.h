@@ -53,40 +53,52 @@ FL_INLINE float fl_mills_16(float v)
 }
 
 /*
- * As below, by approximate exp2 and reciprocal. On a GPU the exponential may underflow: by then the results have left the normal range
- * too; on the CPU it is 2^24 times as large until the end, so that they do not vanish. nan comes through the reciprocal; the minimum keeps
- * inf from it.
+ * exp(-x^2 / 2) / FL_SMALL. On a GPU it may underflow: by then values have left the normal range, and gradients are nothing beside 1. On the
+ * CPU it is 2^24 times as large, until the end, so that they do not vanish.
  */
+#if FL_KERNEL_CODE
+#define FL_SMALL 1.0f
+FL_INLINE float fl_normal_power_16(float x)
+{
+    return fl_approximate_exp2(x * x * -0.72134752f);
+}
+#else
+#define FL_SMALL 0x1p-24f
+FL_INLINE float fl_normal_power_16(float x)
+{
+    return fl_approximate_exp2(fl_fma_16(x * x, -0.72134752f, 24.0f));
+}
+#endif
+
+/* As below, by approximate exp2 and reciprocal. nan comes through the reciprocal; the minimum keeps inf from it. */
 FL_INLINE float gelu_value_16(float x, const fl_parameters(gelu) * p)
 {
     float t = __builtin_fabsf(x), inverse = fl_approximate_reciprocal(t + 3.0f), v = fl_least_16(t, 1e4f) * inverse;
-#if FL_KERNEL_CODE
-    float power = fl_approximate_exp2(x * x * -0.72134752f), tail = power * v * fl_mills_16(v);
-#else
-    float power = fl_approximate_exp2(fl_fma_16(x * x, -0.72134752f, 24.0f)), tail = power * v * fl_mills_16(v) * 0x1p-24f;
-#endif
+    float power = fl_normal_power_16(x);
     (void)p;
-    return fl_fma_16(x, x > 0.0f ? 1.0f : 0.0f, -tail);
+    return fl_fma_16(x, x > 0.0f ? 1.0f : 0.0f, -(power * v * fl_mills_16(v) * FL_SMALL));
 }
 
 FL_INLINE float gelu_slope_16(float x, float *value, const fl_parameters(gelu) * p)
 {
     float t = __builtin_fabsf(x), inverse = fl_approximate_reciprocal(t + 3.0f), v = fl_least_16(t, 1e4f) * inverse;
-    float power = fl_approximate_exp2(x * x * -0.72134752f), tail = power * inverse * fl_mills_16(v);
+    float power = fl_normal_power_16(x), tail = power * inverse * fl_mills_16(v) * FL_SMALL;
     float distribution = x < 0.0f ? tail : 1.0f - tail;
     (void)p;
     *value = x * distribution;
-    return fl_fma_16(fl_clamp_16(x, -1e4f, 1e4f) * 0.39894228f, power, distribution);
+    return fl_fma_16(fl_clamp_16(x, -1e4f, 1e4f) * (0.39894228f * FL_SMALL), power, distribution);
 }
 
 /* The compiler sees that the exponential is the slope's. */
 FL_INLINE float gelu_curvature_16(float x, float *value, float *slope, const fl_parameters(gelu) * p)
 {
-    float power = fl_approximate_exp2(x * x * -0.72134752f), clamped = fl_clamp_16(x, -1e4f, 1e4f);
+    float power = fl_normal_power_16(x), clamped = fl_clamp_16(x, -1e4f, 1e4f);
     *slope = gelu_slope_16(x, value, p);
-    power *= 0.39894228f;
+    power *= 0.39894228f * FL_SMALL;
     return fl_fma_16(-clamped * clamped, power, 2.0f * power);
 }
+
+#undef FL_SMALL
 
 #else
 
