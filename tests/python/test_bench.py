@@ -67,6 +67,10 @@ def test_figures_of_a_case(tmp_path, capsys):
     environment = case["environment"]
     assert environment["torch"] == torch.__version__ and environment["fuseline"]
     assert {"card", "driver", "commit", "date", "python"} <= set(environment)
+    assert environment["instructions"] == {
+        "fuseline": fuseline.info()["cpu"]["variant"],
+        "torch": torch.backends.cpu.get_cpu_capability(),
+    }
     printed = capsys.readouterr()
     assert (
         "swish forward bfloat16 4x8 on cpu" in printed.out and "% of copy" in printed.out and "x eager" in printed.out

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import time
 
+from fuseline import info
+
 # GB/s, by a pattern of the name that the driver gives; the first that fits counts. Bus width times data rate of the
 # memory that the card is sold with; an MI250's device is one of its two halves.
 AMD_PEAKS = (
@@ -60,7 +62,7 @@ class Machine:
         is_gpu: as PyTorch sees it.
         peak: theoretical GB/s of its memory; None where it is not known.
         cache: bytes that a rotation of tensors has to exceed several times.
-        environment: card, driver, versions and commit, for the record.
+        environment: card, driver, versions and commit, on the CPU the instruction sets in use; for the record.
     """
 
     def __init__(self, torch, device, version):
@@ -85,7 +87,12 @@ class Machine:
             self.device = device
             self.peak = None
             self.cache = max(_cpu_cache(), CPU_CACHE_DEFAULT)
-            self.environment.update(card=_cpu_name(), architecture=platform.machine(), load=_load())
+            self.environment.update(
+                card=_cpu_name(),
+                architecture=platform.machine(),
+                instructions={"fuseline": info()["cpu"]["variant"], "torch": torch.backends.cpu.get_cpu_capability()},
+                load=_load(),
+            )
 
     def _describe_gpu(self, index):
         torch = self._torch
