@@ -714,6 +714,11 @@ def test_the_archive_is_written_when_figures_make_no_sense(part, machine, tmp_pa
     assert "ZeroDivisionError" in members_in(tmp_path / "output")["summary.txt"].decode()
 
 
+def heed_interrupts():
+    """Tests that run in the background of a shell were told to ignore them, and so would be what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_the_archive_is_written_when_the_report_is_ended(root, machine, planted, tmp_path, number):
     python = tmp_path / "python"  # one that hangs as a step, and says who it is
@@ -721,7 +726,13 @@ def test_the_archive_is_written_when_the_report_is_ended(root, machine, planted,
     python.chmod(0o755)
     command = [sys.executable, os.path.join(root, "scripts/report/main.py"), "--installed", "--python", str(python)]
     command += ["--work", str(tmp_path / "work"), "--output", str(tmp_path / "output")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=heed_interrupts,
+    )
     try:
         while not (tmp_path / "begun").exists() or not (tmp_path / "begun").read_text().strip():
             assert process.poll() is None, process.stdout.read()
