@@ -590,15 +590,28 @@ static void special_gradients(void **state)
     }
 }
 
+/* A place in an operator's far tail. */
+struct tail {
+    const char *name;
+    int format;
+    double x;
+};
+
+/* A unary operator, with beta = 1. */
+static const struct subject *subject_named(const char *name)
+{
+    FOR_EACH_SUBJECT(subject)
+    if (strcmp(subject->op->name, name) == 0 && subject->beta == 1)
+        return subject;
+    fail_msg("there is no %s", name);
+    return NULL;
+}
+
 /* K5, K16, K17: the far tail, where an exponential of -x overflows or 1 + erf is 0: the results are still normal numbers. */
 static void far_tail(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        int format;
-        double x;
-    } cases[] = {
+    static const struct tail cases[] = {
         {"swish", IN_FLOAT32, -88},        {"swish", IN_FLOAT32, -89},        {"swish", IN_FLOAT32, -91.5},
         {"swish", IN_FLOAT64, -709.8},     {"swish", IN_FLOAT64, -714},       {"swish", IN_BFLOAT16, -89},
         {"swish", IN_BFLOAT16, -91.5},     {"gelu", IN_FLOAT32, -9},          {"gelu", IN_FLOAT32, -13.0625},
@@ -607,10 +620,9 @@ static void far_tail(void **state)
         {"gelu_tanh", IN_BFLOAT16, -9.75}, {"gelu_tanh", IN_FLOAT16, -3.75},
     };
     for (int k = 0; k < COUNT(cases); k++)
-        FOR_EACH_SUBJECT(subject)
-    if (strcmp(subject->op->name, cases[k].name) == 0 && subject->beta == 1)
         FOR_EACH_VARIANT(variant)
         {
+            const struct subject *subject = subject_named(cases[k].name);
             const struct format *format = &formats[cases[k].format];
             char x[8], y[8];
             if (format->size == 8 && !long_double_is_wider())
@@ -627,21 +639,16 @@ static void far_tail(void **state)
 static void far_tail_of_gradients(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        int format;
-        double x;
-    } cases[] = {
+    static const struct tail cases[] = {
         {"swish", IN_FLOAT32, -85},      {"swish", IN_BFLOAT16, -85},     {"swish", IN_FLOAT16, -12},
         {"swish", IN_FLOAT64, -700},     {"gelu", IN_FLOAT32, -13},       {"gelu", IN_BFLOAT16, -13.25},
         {"gelu", IN_BFLOAT16, -13.3125}, {"gelu", IN_FLOAT16, -3.75},     {"gelu", IN_FLOAT64, -37.5},
         {"gelu_tanh", IN_FLOAT32, -10},  {"gelu_tanh", IN_BFLOAT16, -10}, {"gelu_tanh", IN_FLOAT16, -3.75},
     };
     for (int k = 0; k < COUNT(cases); k++)
-        FOR_EACH_SUBJECT(subject)
-    if (strcmp(subject->op->name, cases[k].name) == 0 && subject->beta == 1)
         FOR_EACH_VARIANT(variant)
         {
+            const struct subject *subject = subject_named(cases[k].name);
             const struct format *format = &formats[cases[k].format];
             char dy[8], x[8], dx[8];
             if ((format->size == 8 && !long_double_is_wider()) || (format->size == 2 && is_on_gpu()))

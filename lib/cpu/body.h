@@ -65,23 +65,26 @@ typedef void block_64(const double *const *in, double *const *out, int count, co
  * How far numbers reach from 0, kept so that compilers make vectors of it: in float the largest |x|, as bits shifted left; in double the sign
  * of what is left up to a bound, since few instruction sets have maxima of 64-bit integers. nan is farther than any number, if only as bits.
  */
-static inline void note_32(float x, unsigned *reach)
+typedef unsigned reach_32;
+typedef long long reach_64;
+
+static inline void note_32(float x, reach_32 *reach)
 {
     unsigned twice = fl_bits_32(x) << 1;
     *reach = *reach < twice ? twice : *reach;
 }
 
-static inline int is_near_32(unsigned reach, float bound)
+static inline int is_near_32(reach_32 reach, float bound)
 {
     return reach <= fl_bits_32(bound) << 1;
 }
 
-static inline void note_64(double x, double bound, long long *reach)
+static inline void note_64(double x, double bound, reach_64 *reach)
 {
     *reach |= (long long)fl_bits_64(bound) - ((long long)fl_bits_64(x) & 0x7fffffffffffffffll);
 }
 
-static inline int is_near_64(long long reach, double bound)
+static inline int is_near_64(reach_64 reach, double bound)
 {
     (void)bound;
     return reach >= 0;
@@ -101,8 +104,6 @@ static inline int is_near_64(long long reach, double bound)
                 found |= in[i] == out[k];                                                                                        \
         return found;                                                                                                            \
     }
-typedef unsigned reach_32;
-typedef long long reach_64;
 FL_BLOCK_CHECKS(32, float)
 FL_BLOCK_CHECKS(64, double)
 

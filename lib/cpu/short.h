@@ -10,11 +10,13 @@ typedef int64_t short_loop(const char *const *in, char *const *out, const int *a
  * The short way through exponentials ends at 2^-143.5, with which an x below 2^9 leaves nothing even of bfloat16's subnormal numbers. Where
  * a small factor keeps the exponentials of larger ones in range, it is the long way.
  */
+#define FL_SHORT_SUFFICES(family, p) (family##_near_32(p) < 0x1p9f)
+
 #define FL_SHORT_BLOCK(name, family, loop)                                                                                       \
     static void name##_block_16(const float *const *in, float *const *out, int count, const void *parameters)                    \
     {                                                                                                                            \
         const struct family##_parameters_32 local = *(const struct family##_parameters_32 *)parameters, *p = &local;             \
-        if (family##_near_32(p) < 0x1p9f)                                                                                        \
+        if (FL_SHORT_SUFFICES(family, p))                                                                                        \
             loop(FL_LOOP, name##_16) else name##_block_32(in, out, count, parameters);                                           \
     }
 
@@ -27,7 +29,7 @@ typedef int64_t short_loop(const char *const *in, char *const *out, const int *a
         const char *from[inputs];                                                                                                \
         char *to[outputs];                                                                                                       \
         int64_t done = 0;                                                                                                        \
-        if (!(family##_near_32(p) < 0x1p9f))                                                                                     \
+        if (!FL_SHORT_SUFFICES(family, p))                                                                                       \
             return 0;                                                                                                            \
         memcpy(from, whole_in, sizeof from);                                                                                     \
         memcpy(to, whole_out, sizeof to);                                                                                        \
@@ -94,7 +96,6 @@ static int64_t run_pieces(const struct fl_operator *op, struct fl_types types, c
     char *data[FL_OPERANDS_MOST];
     int advances[FL_OPERANDS_MOST];
     uint16_t repeated[FL_OPERANDS_MOST][FL_PIECE];
-
     short_loop *loop = types.operand == FL_FLOAT16 ? functions->float16 : functions->bfloat16;
 
     if (loop == NULL || types.operand != types.result || span->count < FL_PIECE)

@@ -155,6 +155,35 @@ fl_logistic
     fl_real s, error, rest, scale;
 };
 
+/* The smaller and the larger of two numbers. Where one is nan, either. */
+FL_INLINE fl_real fl_name(fl_least)(fl_real a, fl_real b)
+{
+#if FL_PRECISION != 64 && FL_KERNEL_CODE
+    return __builtin_fminf(a, b);
+#else
+    return a < b ? a : b;
+#endif
+}
+FL_INLINE fl_real fl_name(fl_greatest)(fl_real a, fl_real b)
+{
+#if FL_PRECISION != 64 && FL_KERNEL_CODE
+    return __builtin_fmaxf(a, b);
+#else
+    return a > b ? a : b;
+#endif
+}
+
+/* Keeps nan, since both comparisons are false for it; but drops it of a GPU's 16-bit types, where it stands beside a factor that keeps it. */
+FL_INLINE fl_real fl_name(fl_clamp)(fl_real x, fl_real least, fl_real most)
+{
+#if FL_PRECISION == 16 && FL_KERNEL_CODE
+    return __builtin_fminf(__builtin_fmaxf(x, least), most);
+#else
+    fl_real y = most < x ? most : x;
+    return y < least ? least : y;
+#endif
+}
+
 #if FL_PRECISION == 16
 #include "exp2_short.h"
 #else

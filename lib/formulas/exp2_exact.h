@@ -12,13 +12,6 @@
 #define FL_LN2   FL_LN2_64
 #endif
 
-/* Keeps nan: both comparisons are false for it. */
-FL_INLINE fl_real fl_name(fl_clamp)(fl_real x, fl_real least, fl_real most)
-{
-    fl_real y = most < x ? most : x;
-    return y < least ? least : y;
-}
-
 /*
  * The clamp of an x that t is made of. On a GPU by its minimum and maximum, which drop nan: whatever is made of t alone has to have it
  * put back, by fl_keep_nan.
@@ -42,24 +35,6 @@ FL_INLINE fl_real fl_name(fl_within_bounds)(fl_real x, fl_real least, fl_real mo
     return fl_name(fl_within)(x, least, most);
 #else
     return most < (fl_real)__builtin_inf() ? fl_name(fl_clamp)(x, least, most) : x;
-#endif
-}
-
-/* The smaller and the larger of two numbers. Where one is nan, either. */
-FL_INLINE fl_real fl_name(fl_least)(fl_real a, fl_real b)
-{
-#if FL_PRECISION == 32 && FL_KERNEL_CODE
-    return __builtin_fminf(a, b);
-#else
-    return a < b ? a : b;
-#endif
-}
-FL_INLINE fl_real fl_name(fl_greatest)(fl_real a, fl_real b)
-{
-#if FL_PRECISION == 32 && FL_KERNEL_CODE
-    return __builtin_fmaxf(a, b);
-#else
-    return a > b ? a : b;
 #endif
 }
 

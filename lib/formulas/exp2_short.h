@@ -2,18 +2,7 @@
  * The logistic function, times x or by itself, for 16-bit types: in float, by an approximate 2^t. A part of exp2.h, which says what the
  * functions are.
  */
-#if FL_KERNEL_CODE
-FL_INLINE float fl_least_16(float a, float b)
-{
-    return __builtin_fminf(a, b);
-}
-
-/* For a factor beside one that keeps nan: drops it. */
-FL_INLINE float fl_clamp_16(float x, float least, float most)
-{
-    return __builtin_fminf(__builtin_fmaxf(x, least), most);
-}
-#else
+#if !FL_KERNEL_CODE
 /*
  * What a GPU's instructions give: 2^t as a polynomial in the rest of t, minimax in the relative error, 2^-22.9; and the quotient. Whoever
  * asks brings nan into the result otherwise.
@@ -41,17 +30,6 @@ FL_INLINE float fl_approximate_reciprocal(float b)
 FL_INLINE float fl_divide_16(float a, float b)
 {
     return a / b;
-}
-
-FL_INLINE float fl_least_16(float a, float b)
-{
-    return a < b ? a : b;
-}
-
-FL_INLINE float fl_clamp_16(float x, float least, float most)
-{
-    float y = most < x ? most : x;
-    return y < least ? least : y;
 }
 #endif
 
